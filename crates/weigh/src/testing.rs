@@ -1,7 +1,7 @@
-//! Runs that never were, for tests: a manifest, samples and events, written down in the test.
+//! Synthetic runs for tests: a manifest, samples and events, defined in the test.
 //!
-//! A [`FakeRun`] keeps what happens in it, so that a test hands the same run to whichever reader
-//! it is about: [`FakeRun::summary`], [`FakeRun::record`], or any other by [`FakeRun::replay`].
+//! A [`FakeRun`] stores its events, so that a test hands the same run to the reader under test:
+//! [`FakeRun::summary`], [`FakeRun::record`], or any other by [`FakeRun::replay`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(crate) const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
 /// When every run begins, in seconds since 1970.
 pub(crate) const BEGIN: u64 = 1_700_000_000;
 
-/// A run that is written down moment by moment.
+/// A run that is defined moment by moment.
 #[derive(Debug, Clone)]
 pub(crate) struct FakeRun {
-    /// May be changed at any time: readers get it as it is when they are asked.
+    /// May be changed at any time: readers get it as it is at the call.
     pub(crate) manifest: Manifest,
     tick: Tick,
     moments: Vec<FakeMoment>,
@@ -64,7 +64,7 @@ impl FakeRun {
         run
     }
 
-    /// A complete sample: whoever has no row now did not run since the last one.
+    /// A complete sample: a process without a row did not run since the last one.
     pub(crate) fn sample(&mut self, seconds: f64, fill: impl FnOnce(&mut Tick)) -> &mut FakeRun {
         self.samples += 1;
         let ticks = OwnTicks { taken: Some(self.samples), missed: Some(0), ..OwnTicks::default() };
@@ -140,7 +140,7 @@ impl FakeRun {
         self.event(seconds, Event::PhaseEnd { id, usage, end, account })
     }
 
-    /// The command has exited with 0, and used what was reaped, where nothing else is said.
+    /// The command has exited with 0, and used what was reaped, unless set otherwise.
     pub(crate) fn ends(&mut self, seconds: f64, change: impl FnOnce(&mut RunEnd)) -> &mut FakeRun {
         let mut end = RunEnd {
             end: End::Code(0),
@@ -160,7 +160,7 @@ impl FakeRun {
         self.event(seconds, Event::RunEnd(end))
     }
 
-    /// Somebody asked weigh to stop monitoring what ran already.
+    /// weigh was asked to stop monitoring.
     pub(crate) fn stops(
         &mut self,
         seconds: f64,
@@ -210,7 +210,7 @@ impl FakeRun {
         }
     }
 
-    /// What the summary has taken in so far.
+    /// The summary so far.
     pub(crate) fn accumulator(&self) -> Accumulator {
         let mut accumulator = Accumulator::new(&self.manifest);
         self.replay(|moment| match moment {
@@ -237,7 +237,7 @@ impl FakeRun {
         (directory, recording)
     }
 
-    /// Records the run into a directory that is not there yet.
+    /// Records the run into a new directory.
     pub(crate) fn record(&self, directory: &Path) -> Recording {
         let mut writer = Writer::create(directory, &self.manifest, &self.tick).unwrap();
         self.replay(|moment| match moment {
@@ -255,7 +255,7 @@ fn program(line: &str) -> (String, Option<Vec<String>>) {
     (words[0].rsplit('/').next().unwrap_or_default().to_owned(), Some(words))
 }
 
-/// What `wait4` says: CPU time, and the size of the largest process.
+/// The account of `wait4`: CPU time, and the size of the largest process.
 pub(crate) fn usage(cpu: f64, largest: u64) -> Usage {
     Usage { user_seconds: cpu, largest_rss_bytes: largest, ..Usage::default() }
 }

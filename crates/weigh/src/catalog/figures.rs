@@ -81,11 +81,11 @@ impl FigureUnit {
 /// How values of several phases of one name, or of several nodes, make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Combine {
-    /// An amount: they add up.
+    /// A counter: they add up.
     Sum,
-    /// A level: the largest of them counts.
+    /// A gauge: the largest of them counts.
     Max,
-    /// A level over time: their mean counts.
+    /// A gauge over time: their mean counts.
     Mean,
 }
 
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_figure_has_a_name_of_its_own_that_ends_with_its_unit() {
+    fn every_figure_has_a_unique_name_that_ends_with_its_unit() {
         let mut names: Vec<&str> = FigureId::ALL.iter().map(|id| id.name()).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_has_words_for_people() {
+    fn every_figure_has_a_label_and_help() {
         for id in FigureId::ALL {
             assert!(id.help().ends_with('.') && !id.help().contains("  "), "{}", id.help());
             assert!(id.label().starts_with(char::is_uppercase), "{}", id.label());

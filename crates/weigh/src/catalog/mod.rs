@@ -14,18 +14,18 @@ pub use figures::{Combine, FigureId, FigureScope, FigureUnit};
 pub use sense::{Basis, Sense};
 pub use source::{SOURCES, Source, SourceId, all_groups, catalogue, groups};
 
-/// One thing that is measured: where it belongs, what it counts and where it comes from.
+/// One metric: its scope, what it counts and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
     /// What kind of thing a row is about.
     pub scope: Scope,
     /// The family of metrics inside the scope; one collector owns it.
     pub group: &'static str,
-    /// What the family is called where people see it: the title of its chart.
+    /// The title of the family for people: that of its chart.
     pub family: &'static str,
     /// The name inside the group.
     pub field: &'static str,
-    /// Whether the value is a level or a running total.
+    /// Whether the value is a gauge or a counter.
     pub kind: Kind,
     /// The base unit of the stored value.
     pub unit: Unit,
@@ -33,9 +33,9 @@ pub struct Metric {
     pub stored: Type,
     /// Whether a process's value includes its reaped children.
     pub children: ChildAccounting,
-    /// What it is to the other metrics of its group.
+    /// Its relation to the other metrics of its group.
     pub sense: Sense,
-    /// A few words for a chart or a table head.
+    /// A few words for a chart or a table header.
     pub label: &'static str,
     /// A sentence for people.
     pub help: &'static str,
@@ -43,12 +43,12 @@ pub struct Metric {
     pub source: &'static str,
 }
 
-/// Whether a value is a level or a running total.
+/// Whether a value is a gauge or a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A level at the time of the sample.
+    /// A value at the time of the sample.
     Gauge,
-    /// A total that only grows; rates are derived when it is read.
+    /// A value that only grows; rates are derived when it is read.
     Counter,
 }
 
@@ -62,8 +62,8 @@ impl Kind {
     }
 }
 
-/// Whether the value of a process includes its reaped children: it says how values add up over
-/// processes, and where the counts of a process go when it is reaped.
+/// Whether the value of a process includes its reaped children: it determines how values add up
+/// over processes, and where the counts of a process move when it is reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildAccounting {
     /// The process alone.
@@ -154,13 +154,13 @@ pub enum Scope {
     Disk,
     /// One part of the machine whose energy or power is measured.
     Energy,
-    /// One GPU, or one part of a GPU that is divided.
+    /// One GPU, or one MIG instance.
     Gpu,
     /// One process on one GPU.
     GpuProcess,
     /// The run as a whole.
     Run,
-    /// The control group that is followed, or that the run is in.
+    /// The monitored cgroup, or the one that the run is in.
     Cgroup,
     /// One process of the run.
     Process,
@@ -203,12 +203,12 @@ impl Scope {
         }
     }
 
-    /// Whether there is one of it: one machine, one run, one group of it, one weigh.
+    /// Whether there is one of it: one machine, one run, one cgroup of it, one weigh.
     pub const fn is_single(self) -> bool {
         matches!(self, Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own)
     }
 
-    /// The column that holds the name of whom a row is about, where things have names.
+    /// The column with the name of a row's entity, where entities have names.
     pub const fn name_column(self) -> Option<&'static str> {
         match self {
             Scope::Nic | Scope::Disk => Some("device"),
@@ -229,7 +229,7 @@ pub enum Type {
     U64,
     /// A real number.
     F64,
-    /// One of a few words, stored as its place in the list.
+    /// One of a few symbols, stored as its index in the list.
     Symbol(&'static [&'static str]),
 }
 
@@ -240,7 +240,7 @@ pub enum Value {
     U64(u64),
     /// A real number.
     F64(f64),
-    /// The place of a word in its type's list.
+    /// The index of a symbol in its type's list.
     Symbol(u8),
 }
 

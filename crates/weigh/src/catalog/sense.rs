@@ -1,30 +1,30 @@
-//! What a metric is to the others of its group: a bound of them, the time they are about, how
-//! old they are.
+//! The relation of a metric to the others of its group: a bound of them, the time they cover, their
+//! age.
 
 use super::{Kind, Metric, Unit};
 
-/// What a value is to those who read it, beside being a level or a total.
+/// The role of a value for readers, beside being a gauge or a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sense {
-    /// Something that is measured for its own sake.
+    /// A value of its own.
     Measured,
-    /// How much there can be of these of its group, or of what has no metric.
+    /// The upper bound of these of its group, or of what has no metric.
     Bound(&'static [&'static str]),
-    /// The time that these totals of its group are about.
+    /// The time that these counters of its group cover.
     Cover(&'static [&'static str]),
-    /// Says what these of its group say better, where they are known.
+    /// These of its group have the same with more precision, where they are known.
     Beside(&'static [&'static str]),
     /// The largest value that this one of its group ever had: since the process started, not since
     /// weigh attached.
     HighWater(&'static [&'static str]),
-    /// A bit for each of several things.
+    /// A bit field.
     Bits,
-    /// How old all values of its row are.
+    /// The age of all values of its row.
     Age,
 }
 
 impl Metric {
-    /// Whether it says anything as a curve: what only helps to read others does not, nor do bits.
+    /// Whether it is useful as a curve: auxiliary values and bit fields are not.
     pub const fn is_a_quantity(&self) -> bool {
         matches!(
             self.sense,
@@ -32,17 +32,17 @@ impl Metric {
         )
     }
 
-    /// Whether it is what another metric of its group can be at most.
+    /// Whether it is the upper bound of another metric of its group.
     pub fn bounds(&self, other: &Metric) -> bool {
         matches!(self.sense, Sense::Bound(fields) if self.is_named_in(fields, other))
     }
 
-    /// Whether it is the time that another metric of its group is about.
+    /// Whether it is the time that another metric of its group covers.
     pub fn covers(&self, other: &Metric) -> bool {
         matches!(self.sense, Sense::Cover(fields) if self.is_named_in(fields, other))
     }
 
-    /// Whether another metric of its group says the same, and better.
+    /// Whether another metric of its group has the same, with more precision.
     pub fn is_beside(&self, other: &Metric) -> bool {
         matches!(self.sense, Sense::Beside(fields) if self.is_named_in(fields, other))
     }
@@ -52,23 +52,23 @@ impl Metric {
     }
 }
 
-/// What the growth of a total is divided by, as columns of its table.
+/// What the delta of a counter is divided by, as columns of its table.
 ///
-/// Between two ticks lies the time between them, unless rows hold values that were read earlier,
-/// each by another amount: then it is the time between the two readings, or the time that the
-/// total itself is about where that is counted, too.
+/// That is the time between two ticks, unless rows hold values that were read earlier, each by
+/// another amount: then it is the time between the two readings, or the time that the counter
+/// itself covers where that is counted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Basis {
-    /// The column that says how old a row's values are.
+    /// The column with the age of a row's values.
     pub age: Option<usize>,
-    /// The column that has the time the total is about.
+    /// The column with the time the counter covers.
     pub cover: Option<usize>,
     /// Whether it is a share of that time: never more than all of it.
     pub is_share: bool,
 }
 
 impl Basis {
-    /// Of a total in a table with these columns; of some the metric is not known.
+    /// Of a counter in a table with these columns; of some the metric is not known.
     pub fn of(metric: &Metric, columns: &[Option<&'static Metric>]) -> Basis {
         let place =
             |is: &dyn Fn(&Metric) -> bool| columns.iter().position(|column| column.is_some_and(is));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_metric_is_to_others_follows_from_its_declaration() {
+    fn relations_of_a_metric_follow_from_its_declaration() {
         let [busy, glimpse, seen, used, total, lanes, reasons, age] = Sums::METRICS else {
             panic!()
         };

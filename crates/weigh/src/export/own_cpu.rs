@@ -9,7 +9,7 @@ use crate::record::{self, Entry, Event, Moment, Recording};
 use crate::summary::Method;
 use crate::summary::own_cpu::{FinalCpu, OwnCpu, method};
 
-/// The CPU time of each process of a recording by itself in seconds, and how it was got.
+/// The CPU time of each process of a recording by itself in seconds, and its source.
 pub(super) fn of(
     recording: &Recording,
 ) -> Result<HashMap<ProcessId, (f64, Method)>, record::Error> {

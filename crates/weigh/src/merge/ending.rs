@@ -1,4 +1,4 @@
-//! The end of several recordings together.
+//! The end of several merged recordings.
 
 use std::time::Duration;
 
@@ -60,13 +60,13 @@ pub(super) fn of_all(
         Event::WatchEnd(WatchEnd {
             why: why(&all),
             end: end(&all),
-            // Nobody is the command of several: it is followed for as long as anybody was.
+            // There is no single command: monitoring lasts as long as that of any of them.
             duration_seconds: latest(&all, |one| one.measured),
             left: left(&all, process_registry),
             some_unseen: all.iter().any(|one| one.some_unseen),
             monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
             task_clock_seconds,
-            // What one clock came too late for is added to what another did.
+            // What one clock was started too late for is added to what another missed.
             task_clock_began_seconds: task_clock_seconds
                 .map(|_| all.iter().map(|one| one.clock_began_seconds).sum()),
         })
@@ -74,7 +74,7 @@ pub(super) fn of_all(
     Some(Entry::new(at, event))
 }
 
-/// CPU time as the task clock said at an end.
+/// CPU time of the task clock at an end.
 pub(super) fn clock(entry: &Entry) -> Option<f64> {
     match &entry.event {
         Event::RunEnd(end) => end.task_clock_seconds,
@@ -92,7 +92,7 @@ fn account(entry: &Entry) -> Option<&RunEnd> {
 struct MergedEnd {
     /// When it was over, since the first began.
     over: Duration,
-    /// When it was not measured any longer, since the first began.
+    /// When measuring ended, since the first began.
     measured: Duration,
     why: StopReason,
     end: Option<End>,
@@ -144,20 +144,20 @@ fn latest(all: &[MergedEnd], moment: fn(&MergedEnd) -> Duration) -> f64 {
     all.iter().map(moment).max().unwrap_or_default().as_secs_f64()
 }
 
-/// The first that did not end well; well, when all are known to have.
+/// The first failed exit; success, when all are known to have succeeded.
 fn end(all: &[MergedEnd]) -> Option<End> {
     let mut known = all.iter().filter_map(|one| one.end);
     let bad = known.find(|end| *end != End::Code(0));
     bad.or_else(|| all.iter().all(|one| one.end.is_some()).then_some(End::Code(0)))
 }
 
-/// Why not all of it was followed to its end, if it was not.
+/// Why not all of it was monitored to its end, if it was not.
 fn why(all: &[MergedEnd]) -> StopReason {
     let is = |why: StopReason| all.iter().any(|one| one.why == why).then_some(why);
     is(StopReason::Asked).or_else(|| is(StopReason::Time)).unwrap_or(StopReason::Ended)
 }
 
-/// Those that go on, as far as they were followed to the end of all.
+/// Processes that still run, as far as they were monitored to the end of all.
 fn left(all: &[MergedEnd], process_registry: &ProcessRegistry) -> Vec<u32> {
     let mut left: Vec<u32> = all.iter().flat_map(|one| &one.left).copied().collect();
     left.sort_unstable();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::Facts;
 use crate::record::Manifest;
 
-/// So many names are listed.
+/// At most so many names are listed.
 const MOST_NAMES: usize = 3;
 
 /// Cores and memory of all machines together, each machine once.
@@ -44,7 +44,7 @@ fn gpus<'a>(views: &[&'a Facts]) -> &'a [String] {
     lists.max_by_key(|gpus| gpus.len()).unwrap_or_default()
 }
 
-/// Cores that those on one machine may use: each container has its own, but no more than there
+/// Cores that the runs on one machine may use: each container has its own, but no more than there
 /// are.
 fn allowed(views: &[&Facts]) -> f64 {
     let mut containers: BTreeMap<Option<&str>, f64> = BTreeMap::new();
@@ -62,7 +62,7 @@ fn same(manifests: &[&Manifest], of: impl Fn(&Facts) -> Option<String>) -> Optio
     manifests.iter().all(|one| of(&one.host).as_ref() == Some(&first)).then_some(first)
 }
 
-/// Different names, as far as one wants to read them; a directory is called by them, too.
+/// Different names, up to a readable number; they also name the directory.
 fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut different: Vec<&str> = Vec::new();
     for name in names {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_of_a_machine_are_told_once_as_far_as_anybody_knew() {
+    fn gpus_of_a_machine_are_listed_once_if_any_recording_has_them() {
         let with = |machine: &str, gpus: &[&str]| {
             let mut manifest = on("node", Some(machine), "n", 1.0);
             manifest.host.gpus = gpus.iter().map(|name| (*name).to_owned()).collect();

@@ -1,9 +1,9 @@
-//! Which GPU of which recording is which, and what it is called among those of all.
+//! Which GPU of which recording is which, and its name in the merged recording.
 //!
-//! Every machine calls its first GPU `nvidia0`. Of several machines each is called by its machine,
-//! too: `node-b/nvidia0`, or `2/nvidia0` where the machine's name is too long for a [`Name`] or
-//! is another one's as well. Containers of one machine may see one card under different names,
-//! or different cards under one name: its UUID tells, where it says one.
+//! Every machine calls its first GPU `nvidia0`. With several machines the machine's name is a
+//! prefix: `node-b/nvidia0`, or `2/nvidia0` where the machine's name is too long for a [`Name`] or
+//! is not unique. Containers of one machine may see one GPU under different names, or different
+//! GPUs under one name: the UUID decides, where there is one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +15,14 @@ use crate::record::{Event, Recording};
 #[derive(Debug)]
 pub(super) struct GpuNames {
     known: Vec<MergedGpu>,
-    /// What each is called among all, by its recording and its name there.
+    /// The merged name of each, by its recording and its name there.
     names: HashMap<(usize, Name), Name>,
     taken: HashSet<Name>,
-    /// Those that have been told of.
-    told: HashSet<Name>,
-    /// Those that somebody could use.
+    /// Those that were reported.
+    reported: HashSet<Name>,
+    /// Those that at least one run could use.
     usable: HashSet<Name>,
-    /// What the machine of each recording is called.
+    /// The name of the machine of each recording.
     nodes: Vec<String>,
     /// Whether there may be more than one machine.
     several: bool,
@@ -46,7 +46,7 @@ impl GpuNames {
             known: Vec::new(),
             names: HashMap::new(),
             taken: HashSet::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             usable: HashSet::new(),
             nodes: recordings.iter().map(|one| one.manifest().host.name.clone()).collect(),
             several: first.is_none() || recordings.iter().any(|one| boot(one) != first),
@@ -55,7 +55,7 @@ impl GpuNames {
             for entry in recording.entries() {
                 if let Event::Gpu(gpu) = &entry.event {
                     let name = gpu_names.meet(one, &recording.manifest().host, gpu);
-                    // Whatever the others could: somebody could keep it busy.
+                    // Whatever the others could: one run could use it.
                     if gpu.usable == Some(true) {
                         gpu_names.usable.insert(name);
                     }
@@ -65,16 +65,16 @@ impl GpuNames {
         gpu_names
     }
 
-    /// What a GPU of one of the recordings is called among all.
+    /// The merged name of a GPU of one of the recordings.
     pub(super) fn name(&self, one: usize, there: Name) -> Name {
         let unknown = || if self.several { numbered(one, there.as_str()) } else { there };
         self.names.get(&(one, there)).copied().unwrap_or_else(unknown)
     }
 
-    /// A GPU as it is told of among all; `None` when it has been told.
-    pub(super) fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
+    /// A GPU as the merged recording reports it; `None` when it was reported before.
+    pub(super) fn merge(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
         let name = self.name(one, Name::new(gpu.name.as_bytes()));
-        let mut gpu = self.told.insert(name).then(|| gpu.clone())?;
+        let mut gpu = self.reported.insert(name).then(|| gpu.clone())?;
         gpu.name = name.to_string();
         if gpu.name != name_there(&gpu.name) && gpu.node.is_none() {
             gpu.node = Some(self.nodes[one].clone());
@@ -106,7 +106,7 @@ impl GpuNames {
     fn new_name(&self, one: usize, host: &Facts, gpu: &Gpu) -> Name {
         let is_free = |name: &Name| !self.taken.contains(name);
         if let Some((whole, part)) = gpu.name.split_once(':') {
-            // Parts are in their whole. Two containers may both call theirs the first.
+            // MIG instances belong to their GPU. Two containers may both call theirs the first.
             let whole = self.name(one, Name::new(whole.as_bytes()));
             let first: usize = part.parse().unwrap_or(0);
             let mut names = (first..).map(|part| Name::new(format!("{whole}:{part}").as_bytes()));
@@ -116,7 +116,7 @@ impl GpuNames {
         let own = name_there(&gpu.name);
         let machine = host.name.split(['.', ':', '/']).next().unwrap_or_default();
         let named = format!("{machine}/{own}");
-        // One that was put together before has its machine's name already.
+        // In a merged recording it already has its machine's name.
         let as_it_is = (!self.several || gpu.node.is_some()).then(|| gpu.name.clone());
         let spoken = [as_it_is, (!machine.is_empty()).then_some(named)];
         let mut spoken = spoken.into_iter().flatten();
@@ -135,11 +135,11 @@ fn numbered(one: usize, there: &str) -> Name {
 }
 
 impl MergedGpu {
-    /// Whether this is what one of the recordings tells of.
+    /// Whether this GPU is in one of the recordings.
     fn is(&self, one: usize, boot: Option<&str>, gpu: &Gpu) -> bool {
         let one_machine = match (self.boot.as_deref(), boot) {
             (Some(mine), Some(other)) => Some(mine == other),
-            // Who was put together from several machines has no boot of its own.
+            // A recording merged from several machines has no boot id of its own.
             _ => (self.attached_at == one).then_some(true),
         };
         match (&self.uuid, &gpu.uuid) {

@@ -1,9 +1,10 @@
-//! Rows of GPUs: those of all recordings at once, and each GPU told by one at a time.
+//! Rows of GPUs: those of all recordings at once, and each GPU from one recording at a time.
 //!
-//! Readers take whoever has no row in a tick for gone, and add up what is in one. So the GPUs of
-//! all are written together: when everybody has looked, and before one looks again. Where
-//! several watchers saw one GPU, the first tells of it until it has ended. What a watcher counts
-//! itself (the time a GPU was busy) begins at zero with it; the next goes on where the last was.
+//! Readers take a GPU without a row in a tick as gone, and sum the rows of a tick. So the GPUs of
+//! all are written together: at the end of a round, and before one is sampled again. Where several
+//! recordings have one GPU, the first supplies its rows until it has ended. What each weigh counts
+//! itself (the busy time of a GPU) starts at zero; the next recording continues from the last
+//! value.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -18,13 +19,13 @@ use crate::record::Recording;
 /// The GPUs of all recordings.
 pub(super) struct MergedGpus {
     gpu_names: GpuNames,
-    looks: Vec<MemberGpuSample>,
+    samples: Vec<MemberGpuSample>,
     counts: HashMap<Entity, Counts>,
     /// When they were last written.
     written: Option<Duration>,
 }
 
-/// The last look of one recording at its GPUs and at who is on them; empty before the first.
+/// The last sample of GPUs and GPU processes in one recording; empty before the first.
 struct MemberGpuSample {
     at: Duration,
     is_written: bool,
@@ -32,19 +33,19 @@ struct MemberGpuSample {
     users: Table,
 }
 
-/// The counters of one GPU, a place for each column.
+/// The counters of one GPU, a slot for each column.
 #[derive(Default)]
 struct Counts {
-    told_by: Option<usize>,
+    source: Option<usize>,
     last: Vec<Option<Value>>,
-    /// How far that is ahead of what others count, by recording.
+    /// How far that is ahead of the counters of other recordings.
     ahead: HashMap<usize, Vec<Option<Value>>>,
 }
 
 impl MergedGpus {
-    /// Before anybody has looked.
+    /// Before the first sample.
     pub(super) fn new(recordings: &[Recording], groups: &[&'static [Metric]]) -> MergedGpus {
-        let look = |_: &Recording| MemberGpuSample {
+        let sample = |_: &Recording| MemberGpuSample {
             at: Duration::ZERO,
             is_written: true,
             gpus: Table::new(Scope::Gpu, groups),
@@ -52,32 +53,32 @@ impl MergedGpus {
         };
         MergedGpus {
             gpu_names: GpuNames::of(recordings),
-            looks: recordings.iter().map(look).collect(),
+            samples: recordings.iter().map(sample).collect(),
             counts: HashMap::new(),
             written: None,
         }
     }
 
-    /// A GPU as it is told of among all; `None` when it has been told.
-    pub(super) fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
-        self.gpu_names.told(one, gpu)
+    /// A GPU as the merged recording reports it; `None` when it was reported before.
+    pub(super) fn merge(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
+        self.gpu_names.merge(one, gpu)
     }
 
-    /// The moment to write at, when there is a look of this recording that is not written.
+    /// The moment to write at, when there is a sample of this recording that is not written.
     pub(super) fn due(&self, one: usize) -> Option<Duration> {
-        // Rows of one moment are of one look.
+        // Rows of one moment are of one sample.
         let next = self.written.map(|written| written + Duration::from_nanos(1));
-        let latest = self.looks.iter().map(|look| look.at).max().max(next);
-        latest.filter(|_| !self.looks[one].is_written)
+        let latest = self.samples.iter().map(|sample| sample.at).max().max(next);
+        latest.filter(|_| !self.samples[one].is_written)
     }
 
-    /// Takes in the rows of one of the recordings, if it has any.
-    pub(super) fn look(&mut self, one: usize, tick: &Tick, place: &Place) {
+    /// Adds the rows of one of the recordings, if it has any.
+    pub(super) fn sample(&mut self, one: usize, tick: &Tick, place: &Place) {
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
-        let look = &mut self.looks[one];
-        (look.at, look.is_written) = (tick.at + place.offset, false);
+        let sample = &mut self.samples[one];
+        (sample.at, sample.is_written) = (tick.at + place.offset, false);
         for (ours, theirs) in
-            [(&mut look.gpus, Some(table)), (&mut look.users, tick.table(Scope::GpuProcess))]
+            [(&mut sample.gpus, Some(table)), (&mut sample.users, tick.table(Scope::GpuProcess))]
         {
             ours.clear();
             let Some(theirs) = theirs else { continue };
@@ -90,20 +91,20 @@ impl MergedGpus {
                     ),
                     other => *other,
                 };
-                ours.append_row_as(theirs, row, look.at, entity);
+                ours.append_row_as(theirs, row, sample.at, entity);
             }
         }
     }
 
-    /// Nobody looks for one of the recordings any longer.
+    /// One of the recordings has ended.
     pub(super) fn leaves(&mut self, one: usize) {
-        let look = &mut self.looks[one];
-        (look.at, look.is_written) = (Duration::ZERO, true);
-        look.gpus.clear();
-        look.users.clear();
+        let sample = &mut self.samples[one];
+        (sample.at, sample.is_written) = (Duration::ZERO, true);
+        sample.gpus.clear();
+        sample.users.clear();
     }
 
-    /// Puts the GPUs of all into a tick, unless some of this moment have been written.
+    /// Writes the GPUs of all into a tick, unless some of this moment have been written.
     pub(super) fn put(&mut self, tick: &mut Tick) {
         let at = tick.at;
         if self.written >= Some(at) {
@@ -115,52 +116,52 @@ impl MergedGpus {
         }
         if let Some(table) = tick.table_mut(Scope::GpuProcess) {
             let mut seen = HashSet::new();
-            for look in &self.looks {
-                for (row, entity) in look.users.entities().iter().enumerate() {
+            for sample in &self.samples {
+                for (row, entity) in sample.users.entities().iter().enumerate() {
                     if seen.insert(*entity) {
-                        table.append_row_as(&look.users, row, at, *entity);
+                        table.append_row_as(&sample.users, row, at, *entity);
                     }
                 }
             }
         }
-        self.looks.iter_mut().for_each(|look| look.is_written = true);
+        self.samples.iter_mut().for_each(|sample| sample.is_written = true);
     }
 
     fn put_gpus(&mut self, at: Duration, table: &mut Table) {
-        let looks = &self.looks;
-        let has = |one: usize, gpu: &Entity| looks[one].gpus.entities().contains(gpu);
+        let samples = &self.samples;
+        let has = |one: usize, gpu: &Entity| samples[one].gpus.entities().contains(gpu);
         let mut others = Vec::new();
-        for (one, look) in looks.iter().enumerate() {
-            for (row, gpu) in look.gpus.entities().iter().enumerate() {
+        for (one, sample) in samples.iter().enumerate() {
+            for (row, gpu) in sample.gpus.entities().iter().enumerate() {
                 let counts = self.counts.entry(*gpu).or_default();
-                if counts.told_by.is_some_and(|by| by != one && has(by, gpu)) {
+                if counts.source.is_some_and(|by| by != one && has(by, gpu)) {
                     others.push((one, row));
                     continue;
                 }
-                table.append_row_as(&look.gpus, row, at, *gpu);
-                for (column, value) in counts.of(one, &look.gpus, row) {
+                table.append_row_as(&sample.gpus, row, at, *gpu);
+                for (column, value) in counts.of(one, &sample.gpus, row) {
                     table.set_last(column, value);
                 }
-                let age = look.gpus.get::<GpuActivity>(row).age;
-                let age = age.map(|age| age + at.saturating_sub(look.at).as_secs_f64());
+                let age = sample.gpus.get::<GpuActivity>(row).age;
+                let age = age.map(|age| age + at.saturating_sub(sample.at).as_secs_f64());
                 table.put(at, *gpu, &GpuActivity { age, ..GpuActivity::default() });
             }
         }
         for (one, row) in others {
-            let look = &looks[one];
-            let counts = self.counts.entry(look.gpus.entities()[row]).or_default();
-            // What was counted before the other looked is not to be counted once more.
-            if counts.told_by.is_some_and(|by| look.at >= looks[by].at) {
-                counts.note(one, &look.gpus, row);
+            let sample = &samples[one];
+            let counts = self.counts.entry(sample.gpus.entities()[row]).or_default();
+            // What was counted before the other sampled must not be counted twice.
+            if counts.source.is_some_and(|by| sample.at >= samples[by].at) {
+                counts.note(one, &sample.gpus, row);
             }
         }
     }
 }
 
 impl Counts {
-    /// The counters of a row, as they go on where they were.
+    /// The counters of a row, continued from their last value.
     fn of(&mut self, one: usize, table: &Table, row: usize) -> Vec<(usize, Value)> {
-        if self.told_by.replace(one).is_some_and(|by| by != one) && !self.ahead.contains_key(&one) {
+        if self.source.replace(one).is_some_and(|by| by != one) && !self.ahead.contains_key(&one) {
             self.note(one, table, row);
         }
         let ahead = self.ahead.get(&one);
@@ -175,7 +176,7 @@ impl Counts {
         now
     }
 
-    /// Notes how far the counters are ahead of those of somebody who does not tell.
+    /// Notes how far the counters are ahead of those of a recording that does not supply the rows.
     fn note(&mut self, one: usize, table: &Table, row: usize) {
         let mut ahead = vec![None; table.columns().len()];
         for (column, value) in counters(table, row) {
@@ -202,7 +203,7 @@ fn plus(one: Value, other: Value) -> Value {
     }
 }
 
-/// The difference; that of whole numbers may go around, and comes back when it is added.
+/// The difference; for integers it may wrap around, and wraps back when it is added.
 fn less(one: Value, other: Value) -> Value {
     match (one, other) {
         (Value::U64(one), Value::U64(other)) => Value::U64(one.wrapping_sub(other)),

@@ -1,4 +1,4 @@
-//! Where each recording is in the one they become: on its time, on its clock, in its numbering.
+//! Where each recording is in the merged one: its time offset, its clock, its numbering.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) struct Layout {
     /// Whether their task clocks do: none is missing, and the account of interrupts that goes
     /// with them is that of one machine.
     pub clocks: bool,
-    /// Whether all saw the same machine, in the same way.
+    /// Whether all have the same view of the same machine.
     pub one_machine: bool,
 }
 
@@ -36,10 +36,10 @@ pub(super) struct Place {
     pub namespace: usize,
     /// Whether others have this namespace, too.
     pub is_shared: bool,
-    /// Clock ticks that the clock for all is ahead of its own.
+    /// Clock ticks by which the merged clock is ahead of its own.
     pub ahead: i64,
     /// What was before this moment is not counted, in clock ticks; 0 when all is.
-    pub came: u64,
+    pub attached: u64,
 }
 
 impl Layout {
@@ -57,7 +57,9 @@ impl Layout {
                 namespace: namespaces[one],
                 is_shared: namespaces.iter().filter(|other| **other == namespaces[one]).count() > 1,
                 ahead: ahead[one],
-                came: manifests[one].came.map_or(0, |came| came.saturating_add_signed(ahead[one])),
+                attached: manifests[one]
+                    .came
+                    .map_or(0, |attached| attached.saturating_add_signed(ahead[one])),
             })
             .collect();
         let (one_machine, apart) = (one_machine(&manifests), all_different(recordings, &places));
@@ -82,7 +84,7 @@ impl Layout {
     }
 }
 
-/// How many recordings one is: more than one when it was put together itself.
+/// How many recordings one is: more than one when it is itself a merge.
 pub(super) fn members_of(manifest: &Manifest) -> usize {
     match &manifest.target {
         Some(Target::Merged { members, .. }) => members.len(),
@@ -100,11 +102,11 @@ fn same_boot(one: &Manifest, other: &Manifest) -> bool {
     one.host.boot.is_some() && one.host.boot == other.host.boot
 }
 
-/// The beginning of all on a clock for all, and how far that is ahead of the clock of each.
+/// The beginning of all on the merged clock, and how far that is ahead of the clock of each.
 ///
-/// Clocks of machines have nothing in common but the wall clock at the moment each recording
-/// began. Recordings of one boot have one clock, and must agree to the tick: the start tells
-/// whether a process is the same.
+/// Clocks of machines have nothing in common but the wall clock at the moment each recording began.
+/// Recordings of one boot have one clock, and must agree to the tick: the start time identifies a
+/// process.
 fn clocks(manifests: &[&Manifest], offsets: &[Duration]) -> (u64, Vec<i64>) {
     let ticks = |offset: &Duration| (offset.as_secs_f64() * CLOCK_TICKS).round() as i64;
     // Without a process there is no moment of the machine's clock either.
@@ -139,7 +141,7 @@ fn namespaces(manifests: &[&Manifest]) -> Vec<usize> {
     firsts
 }
 
-/// Whether it says at its end what everything used, and nothing goes on after it.
+/// Whether it has an account at its end, and no process outlives it.
 fn has_account(recording: &Recording) -> bool {
     let end = ending::of(recording).map(|entry| &entry.event);
     !recording.manifest().is_attached()

@@ -1,4 +1,4 @@
-//! `run.json` of several recordings together.
+//! `run.json` of several merged recordings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::model::ProcessId;
 use crate::record::manifest::{CounterOrigin, Described, Origin, new_id};
 use crate::record::{Manifest, Member, Recording, Target, secrets};
 
-/// What it is called when its members have different names.
+/// Its name when its members have different names.
 const NAME: &str = "merged";
 
-/// What is known of all of them together.
+/// The merged manifest.
 pub(super) fn of(
     recordings: &[Recording],
     layout: &Layout,
@@ -46,7 +46,7 @@ pub(super) fn of(
         job: same(&manifests, |one| one.job.clone()),
         catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
             .into_iter()
-            .filter(|metric: &Described| layout.keeps(&metric.name))
+            .filter(|metric: &Described| layout.has_metric(&metric.name))
             .collect(),
         sealed: true,
     }
@@ -59,8 +59,11 @@ fn absent(manifests: &[&Manifest]) -> BTreeMap<String, String> {
     all.filter(|(name, _)| !had(name)).map(|(name, why)| (name.clone(), why.clone())).collect()
 }
 
-/// The groups that are recorded of all together.
-pub(super) fn kept(groups: &[&'static [Metric]], manifest: &Manifest) -> Vec<&'static [Metric]> {
+/// The groups that are recorded in the merge.
+pub(super) fn merged_groups(
+    groups: &[&'static [Metric]],
+    manifest: &Manifest,
+) -> Vec<&'static [Metric]> {
     let is_kept = |group: &&&'static [Metric]| {
         let names = group.iter().map(Metric::name);
         names.into_iter().any(|name| manifest.catalogue.iter().any(|metric| metric.name == name))
@@ -79,16 +82,16 @@ pub(super) fn ids(manifest: &Manifest) -> Vec<&str> {
 }
 
 impl Layout {
-    /// Whether a metric of this name is recorded of all together: what is of one machine says
-    /// nothing of several.
-    fn keeps(&self, name: &str) -> bool {
+    /// Whether a metric of this name is recorded in the merge: values of one machine say nothing of
+    /// several.
+    fn has_metric(&self, name: &str) -> bool {
         let is_of = |scope: Scope| name.split('.').next() == Some(scope.name());
         match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
             // GPUs have names of their own on each machine.
             Some(Scope::Process | Scope::Own | Scope::Gpu | Scope::GpuProcess) => true,
-            // Of connections, several may have seen the same.
+            // Several recordings may have the same connections.
             Some(Scope::Run) => self.clocks && name.starts_with("run.cpu."),
-            // A group is not all of them.
+            // A cgroup does not cover all of them.
             Some(Scope::Cgroup) => false,
             _ => self.one_machine,
         }
@@ -111,7 +114,7 @@ fn members(manifests: &[&Manifest], layout: &Layout) -> Vec<Member> {
             host: manifest.host.name.clone(),
             pid: manifest.pid,
             process_started: manifest.process_started,
-            // With others who count children, all do: a process has one account.
+            // With others that count children, all do: a process has one account.
             each_alone: here.all(|(other, _)| is_alone(other)),
         };
         members.push(moved(member, place));
@@ -140,11 +143,11 @@ fn labels(manifests: &[&Manifest]) -> BTreeMap<String, String> {
     let is_everywhere = |(name, value): &(&String, &String)| {
         others.iter().all(|one| one.labels.get(*name) == Some(value))
     };
-    let kept = first.labels.iter().filter(is_everywhere);
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let common = first.labels.iter().filter(is_everywhere);
+    common.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Each of them once, in the order they come.
+/// Each of them once, in order.
 fn different<'a, T: PartialEq + Clone + 'a>(all: impl Iterator<Item = &'a T>) -> Vec<T> {
     let mut different: Vec<T> = Vec::new();
     for one in all {

@@ -1,13 +1,13 @@
 //! Several recordings as one: of the workers, containers or nodes of one analysis.
 //!
-//! What is written is an ordinary recording. Times are aligned by the wall clock of each
-//! machine, so that what was there together is added up together. Equal pids of different pid
-//! namespaces stay apart ([`crate::model::numbering`]), and a process that several saw is
-//! counted once. Memory does not grow with the length of the recordings.
+//! The result is an ordinary recording. Times are aligned by the wall clock of each machine, so
+//! that concurrent values are summed. Equal pids of different pid namespaces stay apart
+//! ([`crate::model::numbering`]), and a process in several recordings is counted once. Memory does
+//! not grow with the length of the recordings.
 //!
-//! What surprised us: each weigh looks at its own moments. A sum over the rows of one moment
-//! is a sum over one worker. So a process keeps what it had until it is looked at again, and
-//! everybody has been looked at when the last of the watchers has looked (`rounds`).
+//! What surprised us: each weigh samples at its own times. A sum over the rows of one moment is a
+//! sum over one worker. So the values of a process are carried forward until its next sample, and a
+//! round is complete when the last recording has sampled (`rounds`).
 
 mod ending;
 mod facts;
@@ -35,21 +35,21 @@ use crate::record::files::{self, Claim};
 use crate::record::{self, Manifest, MemberLoss, Recording, Writer};
 use crate::summary::{self, Summary};
 
-/// Why recordings were not put together.
+/// Why recordings were not merged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing to put together.
+    /// There is nothing to merge.
     #[error("merging needs two or more recordings, got {0}")]
     TooFew(usize),
-    /// They cannot be told apart any more.
+    /// There are too many to distinguish.
     #[error("there are {0} recordings, and at most {MOST_NAMESPACES} make one")]
     TooMany(usize),
-    /// One of them is there twice and would be counted twice.
+    /// One of them is given twice and would be counted twice.
     #[error("{} and {} are the same run", one.display(), other.display())]
     Twice {
-        /// Where it is.
+        /// Its path.
         one: PathBuf,
-        /// And where it is again.
+        /// Its other path.
         other: PathBuf,
     },
     /// A recording cannot be read, or not be written.
@@ -65,18 +65,18 @@ pub enum Error {
     },
 }
 
-/// Recordings that were put together.
+/// Merged recordings.
 #[derive(Debug)]
 pub struct Merged {
     /// Where the new recording is.
     pub directory: PathBuf,
-    /// What they used together.
+    /// What they used in total.
     pub summary: Summary,
     /// What is missing from them.
     pub warnings: Vec<String>,
 }
 
-/// How far the work is: seconds of the run that are done, and how many there are.
+/// Progress: seconds of the run that are done, and the total.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Done.
@@ -85,7 +85,7 @@ pub struct Progress {
     pub of: Duration,
 }
 
-/// Puts recordings together as one.
+/// Merges recordings into one.
 ///
 /// It is written into this directory, which must be new or empty, or into a new one under
 /// `weigh-runs/`. When it fails, nothing is left behind.
@@ -160,7 +160,7 @@ fn write(
     mut progress: impl FnMut(Progress),
 ) -> Result<(), Error> {
     let groups = all_groups();
-    let tick = Tick::new(&manifest::kept(&groups, manifest));
+    let tick = Tick::new(&manifest::merged_groups(&groups, manifest));
     let (directory, losses) = (claim.directory.clone(), losses(recordings));
     let writer = Writer::within(claim, manifest, &tick, &losses)?;
     let mut walk = Walk::new(recordings, layout, &groups, tick, writer)?;
@@ -175,7 +175,7 @@ fn write(
     }
 }
 
-/// What is missing from the recordings, each with where.
+/// What is missing from the recordings, each with its path.
 fn warnings(recordings: &[Recording]) -> Vec<String> {
     let mut warnings = Vec::new();
     for recording in recordings {
@@ -188,7 +188,7 @@ fn warnings(recordings: &[Recording]) -> Vec<String> {
     warnings
 }
 
-/// What the recordings have lost, each with where.
+/// What the recordings have lost, each with its path.
 fn losses(recordings: &[Recording]) -> Vec<MemberLoss> {
     let of_one = |one: &Recording| {
         let place = one.directory().display().to_string();

@@ -1,4 +1,4 @@
-//! Who is followed, and by which recordings: a process that several saw comes and goes once.
+//! Which recordings monitor which process: one in several recordings starts and exits once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,22 +6,22 @@ use super::layout::Place;
 use crate::model::ProcessId;
 use crate::record::Event;
 
-/// Everybody who is there.
+/// All running processes.
 #[derive(Debug, Default)]
 pub(super) struct ProcessRegistry {
-    there: HashMap<ProcessId, RegisteredProcess>,
-    /// Those who ended and may be told of once more, by somebody who did not see it yet.
-    gone: HashSet<ProcessId>,
+    running: HashMap<ProcessId, RegisteredProcess>,
+    /// Those that exited and may be reported again, by a recording that has not recorded it yet.
+    exited: HashSet<ProcessId>,
 }
 
-/// A process, and who follows it.
+/// A process, and the recordings that monitor it.
 #[derive(Debug)]
 struct RegisteredProcess {
     program: RegisteredProgram,
     by: Vec<usize>,
 }
 
-/// What a process runs, as events tell it.
+/// What a process runs, as events report it.
 #[derive(Debug, Clone, PartialEq)]
 struct RegisteredProgram {
     name: String,
@@ -30,27 +30,27 @@ struct RegisteredProgram {
 }
 
 impl ProcessRegistry {
-    /// What happened to a process according to one of the recordings, as it is told of all
-    /// together; `None` when it has been told.
-    pub(super) fn told(&mut self, event: &Event, by: usize, place: &Place) -> Option<Event> {
+    /// An event of a process in one of the recordings, as the merged recording reports it; `None`
+    /// when it was reported before.
+    pub(super) fn merge(&mut self, event: &Event, by: usize, place: &Place) -> Option<Event> {
         match event {
             Event::ProcessStart { pid, started, parent, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 let parent = ProcessId { pid: *parent, started: 0 };
                 let parent = parent.moved(place.namespace, 0).pid;
                 let program = RegisteredProgram::new(name, command, tool);
-                self.comes(id.moved(place.namespace, place.ahead), parent, program, by)
+                self.start(id.moved(place.namespace, place.ahead), parent, program, by)
             }
             Event::ProcessExec { pid, started, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 let program = RegisteredProgram::new(name, command, tool);
-                self.becomes(id.moved(place.namespace, place.ahead), program, by)
+                self.exec(id.moved(place.namespace, place.ahead), program, by)
             }
             Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 let id = id.moved(place.namespace, place.ahead);
-                self.there.remove(&id);
-                let is_news = !place.is_shared || self.gone.insert(id);
+                self.running.remove(&id);
+                let is_news = !place.is_shared || self.exited.insert(id);
                 is_news.then_some(Event::ProcessExit {
                     pid: id.pid,
                     started: id.started,
@@ -64,30 +64,30 @@ impl ProcessRegistry {
         }
     }
 
-    fn comes(
+    fn start(
         &mut self,
         id: ProcessId,
         parent: u32,
         program: RegisteredProgram,
         by: usize,
     ) -> Option<Event> {
-        if self.has_gone(id) {
+        if self.has_exited(id) {
             return None;
         }
-        if self.there.contains_key(&id) {
-            return self.becomes(id, program, by);
+        if self.running.contains_key(&id) {
+            return self.exec(id, program, by);
         }
         let RegisteredProgram { name, command, tool } = program.clone();
-        self.there.insert(id, RegisteredProcess { program, by: vec![by] });
+        self.running.insert(id, RegisteredProcess { program, by: vec![by] });
         let (pid, started) = (id.pid, id.started);
         Some(Event::ProcessStart { pid, started, parent, name, command, tool })
     }
 
-    fn becomes(&mut self, id: ProcessId, program: RegisteredProgram, by: usize) -> Option<Event> {
-        if self.has_gone(id) {
+    fn exec(&mut self, id: ProcessId, program: RegisteredProgram, by: usize) -> Option<Event> {
+        if self.has_exited(id) {
             return None;
         }
-        if let Some(known) = self.there.get_mut(&id) {
+        if let Some(known) = self.running.get_mut(&id) {
             if !known.by.contains(&by) {
                 known.by.push(by);
             }
@@ -100,28 +100,28 @@ impl ProcessRegistry {
         Some(Event::ProcessExec { pid: id.pid, started: id.started, name, command, tool })
     }
 
-    /// Whether somebody saw the end of a process that several follow.
-    pub(super) fn has_gone(&self, id: ProcessId) -> bool {
-        self.gone.contains(&id)
+    /// Whether a recording has the exit of a process that several monitor.
+    pub(super) fn has_exited(&self, id: ProcessId) -> bool {
+        self.exited.contains(&id)
     }
 
-    /// Whether a process of this number is there.
+    /// Whether a process of this number runs.
     pub(super) fn has(&self, pid: u32) -> bool {
-        self.there.keys().any(|id| id.pid == pid)
+        self.running.keys().any(|id| id.pid == pid)
     }
 
-    /// One of the recordings has ended: nothing more is known of those whom nobody else follows.
+    /// One of the recordings has ended: nothing more is known of processes that no other monitors.
     pub(super) fn leaves(&mut self, by: usize) -> Vec<Event> {
-        let mut gone = Vec::new();
-        self.there.retain(|id, followed| {
-            followed.by.retain(|one| *one != by);
-            if followed.by.is_empty() {
-                gone.push(*id);
+        let mut exited = Vec::new();
+        self.running.retain(|id, monitored| {
+            monitored.by.retain(|one| *one != by);
+            if monitored.by.is_empty() {
+                exited.push(*id);
             }
-            !followed.by.is_empty()
+            !monitored.by.is_empty()
         });
-        gone.sort_unstable();
-        gone.into_iter().map(|id| Event::ended(id, None, None)).collect()
+        exited.sort_unstable();
+        exited.into_iter().map(|id| Event::ended(id, None, None)).collect()
     }
 }
 

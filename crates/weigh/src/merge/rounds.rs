@@ -1,83 +1,83 @@
-//! When everybody has been looked at, by all who look.
+//! When all processes have been sampled, by all recordings.
 //!
-//! A row of weigh's own says that everybody was looked at. Of several recordings it is written
-//! when each that goes on has looked once more, with the sums of what each says of itself.
+//! A row of weigh's own means that all processes were sampled. In a merged recording it is written
+//! when each active recording has sampled again, with the sums of weigh's own values.
 
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu};
 use crate::model::{Entity, Tick};
 
-/// Who looks, and who has looked in this round.
+/// Which recordings are active, and which have sampled in this round.
 #[derive(Debug)]
 pub(super) struct Rounds {
-    watchers: Vec<Watcher>,
+    members: Vec<MemberRound>,
     /// Whether each has a task clock.
     has_clocks: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Watcher {
-    /// Whether it is waited for.
+struct MemberRound {
+    /// Whether the round waits for it.
     has_begun: bool,
-    goes_on: bool,
-    has_looked: bool,
+    is_active: bool,
+    has_sampled: bool,
     cost: OwnCost,
     ticks: OwnTicks,
     clock: Option<f64>,
 }
 
 impl Rounds {
-    /// Of so many, none of whom has begun.
-    pub(super) fn of(watchers: usize, has_clocks: bool) -> Rounds {
-        Rounds { watchers: vec![Watcher::default(); watchers], has_clocks }
+    /// For so many recordings, none of which has begun.
+    pub(super) fn of(members: usize, has_clocks: bool) -> Rounds {
+        Rounds { members: vec![MemberRound::default(); members], has_clocks }
     }
 
-    /// Whether nobody looks now, and somebody will later.
+    /// Whether no recording is active now, and one will be later.
     pub(super) fn is_interrupted(&self) -> bool {
-        let nobody = self.watchers.iter().all(|watcher| !watcher.goes_on);
-        nobody && self.watchers.iter().any(|watcher| !watcher.has_begun)
+        let none_active = self.members.iter().all(|member| !member.is_active);
+        none_active && self.members.iter().any(|member| !member.has_begun)
     }
 
-    /// One of them goes on, and tells when it looks.
+    /// One of them is active, and marks its complete ticks.
     pub(super) fn begins(&mut self, one: usize) {
-        self.watchers[one].goes_on = true;
-        self.watchers[one].has_begun = true;
+        self.members[one].is_active = true;
+        self.members[one].has_begun = true;
     }
 
-    /// One of them looks no more, and this is what its task clock said at last; says whether
-    /// the others had only waited for it to end a round.
+    /// One of them has ended, with this last value of its task clock; returns whether the round was
+    /// only waiting for it.
     pub(super) fn ends(&mut self, one: usize, clock: Option<f64>) -> bool {
-        let watcher = &mut self.watchers[one];
-        watcher.goes_on = false;
-        watcher.clock = clock.or(watcher.clock);
+        let member = &mut self.members[one];
+        member.is_active = false;
+        member.clock = clock.or(member.clock);
         self.is_over()
     }
 
-    /// What one of them says of the CPU time of its run.
+    /// The task clock of the run of one of them.
     pub(super) fn counted(&mut self, one: usize, clock: &RunCpu) {
-        self.watchers[one].clock = clock.time.or(self.watchers[one].clock);
+        self.members[one].clock = clock.time.or(self.members[one].clock);
     }
 
-    /// One of them looked at everybody it has; says whether the round is over.
+    /// One of them sampled all its processes; returns whether the round is complete.
     pub(super) fn sampled(&mut self, one: usize, cost: OwnCost, ticks: OwnTicks) -> bool {
-        let watcher = &mut self.watchers[one];
-        (watcher.cost, watcher.ticks, watcher.has_looked) = (cost, ticks, true);
+        let member = &mut self.members[one];
+        (member.cost, member.ticks, member.has_sampled) = (cost, ticks, true);
         self.is_over()
     }
 
-    /// Whether everybody has looked who goes on; then a new round begins.
+    /// Whether all active recordings have sampled; then a new round begins.
     fn is_over(&mut self) -> bool {
         let mut sampled = 0;
-        for watcher in &self.watchers {
-            if !watcher.has_looked && watcher.goes_on {
+        for member in &self.members {
+            if !member.has_sampled && member.is_active {
                 return false;
             }
-            sampled += usize::from(watcher.has_looked);
+            sampled += usize::from(member.has_sampled);
         }
-        self.watchers.iter_mut().for_each(|one| one.has_looked = false);
+        self.members.iter_mut().for_each(|one| one.has_sampled = false);
         sampled > 0
     }
 
-    /// Puts what all say of themselves into the tick that ends a round.
+    /// Adds weigh's own values of all recordings to the tick that ends a round.
     pub(super) fn put(&self, tick: &mut Tick) {
         tick.put(
             Entity::Single,
@@ -97,9 +97,9 @@ impl Rounds {
         }
     }
 
-    /// The sum over those of whom it is known.
-    fn sum<T: std::iter::Sum>(&self, of: impl Fn(&Watcher) -> Option<T>) -> Option<T> {
-        let mut known = self.watchers.iter().filter_map(of).peekable();
+    /// The sum over those where it is known.
+    fn sum<T: std::iter::Sum>(&self, of: impl Fn(&MemberRound) -> Option<T>) -> Option<T> {
+        let mut known = self.members.iter().filter_map(of).peekable();
         known.peek()?;
         Some(known.sum())
     }

@@ -1,4 +1,4 @@
-//! Recordings that are put together, against runs whose truth is written down beside them.
+//! Merged recordings, against runs with known results.
 
 mod gpus;
 
@@ -48,8 +48,8 @@ fn run_at(name: &str, setting: Setting) -> FakeRun {
     run
 }
 
-/// A sample of everybody's CPU time and size, of the machine and of weigh.
-fn everybody(rows: &[(ProcessId, f64, u64)]) -> impl FnOnce(&mut Tick) {
+/// A sample of the CPU time and size of all processes, of the machine and of weigh.
+fn sample_of(rows: &[(ProcessId, f64, u64)]) -> impl FnOnce(&mut Tick) {
     move |tick| {
         for (id, used, bytes) in rows {
             cpu(tick, *id, *used, 0.0);
@@ -78,7 +78,7 @@ fn ended(directory: &Path, mut run: FakeRun, seconds: f64, cpu: f64, end: End) -
     recorded(directory, &run)
 }
 
-/// Nobody monitors it any longer; a task clock that was started after 10 ms says what was used.
+/// It is no longer monitored; a task clock that was started after 10 ms has the CPU time.
 fn stopped(
     directory: &Path,
     mut run: FakeRun,
@@ -95,13 +95,13 @@ fn stopped(
     recorded(directory, &run)
 }
 
-/// A worker with so much memory from its first second to its fourth, and a core busy.
+/// A worker with so much memory from its first second to its fourth, using one core.
 fn worker(directory: &Path, name: &str, setting: Setting) -> Recording {
     let mut run = run_at(name, setting);
     let main = setting.main;
-    run.starts(0.0, main, "gulmc").sample(0.0, everybody(&[(main, 0.0, 1)]));
+    run.starts(0.0, main, "gulmc").sample(0.0, sample_of(&[(main, 0.0, 1)]));
     for second in 1..4 {
-        run.sample(f64::from(second), everybody(&[(main, f64::from(second), GIB)]));
+        run.sample(f64::from(second), sample_of(&[(main, f64::from(second), GIB)]));
     }
     ended(directory, run, 4.0, 4.0, End::Code(0))
 }
@@ -121,7 +121,7 @@ fn value(summary: &Summary, name: &str) -> f64 {
 #[test]
 fn four_workers_with_a_gibibyte_each_are_four_gibibytes() {
     let directory = tempfile::tempdir().unwrap();
-    // In containers of one machine, with equal pids, and each looks at moments of its own.
+    // In containers of one machine, with equal pids, and each samples at its own times.
     let settings = [
         ("a", 0.0, "pid:[1]"),
         ("b", 0.3, "pid:[2]"),
@@ -149,7 +149,7 @@ fn four_workers_with_a_gibibyte_each_are_four_gibibytes() {
     assert_eq!(used.value, Some(4.0 * GIB as f64));
     assert_eq!((summary.host.cores, summary.host.memory_bytes), (4, Some(8 * GIB)));
     assert_eq!((summary.monitor.cpu_seconds, summary.monitor.ticks), (2.0, 16));
-    // All are on one clock: the last was born 0.7 s after the first.
+    // All are on one clock: the last started 0.7 s after the first.
     let last = recording.manifest().mains()[3];
     assert_eq!(last.started - recording.manifest().zero(), 70);
     assert_eq!(numbering::shown(last.pid), "4:10");
@@ -163,9 +163,9 @@ fn what_is_measured_after_the_command_is_in_the_time_of_all() {
     let mut run = run_at("a", HERE);
     run.starts(0.0, main, "work")
         .starts(0.0, daemon, "daemon")
-        .sample(0.0, everybody(&[(daemon, 0.0, GIB)]));
+        .sample(0.0, sample_of(&[(daemon, 0.0, GIB)]));
     run.event(1.0, Event::ended(main, None, Some(Usage::default())))
-        .sample(3.0, everybody(&[(daemon, 3.0, GIB)]));
+        .sample(3.0, sample_of(&[(daemon, 3.0, GIB)]));
     run.event(8.0, Event::ended(daemon, None, Some(reaped)));
     // Of a version that did not record how long it measured.
     run.ends(8.1, |end| {
@@ -181,7 +181,7 @@ fn what_is_measured_after_the_command_is_in_the_time_of_all() {
 }
 
 #[test]
-fn workers_on_different_machines_add_up_and_no_machine_stands_for_all() {
+fn workers_on_different_machines_add_up_and_no_machine_represents_all() {
     let directory = tempfile::tempdir().unwrap();
     let there = Setting { host: "node-b", boot: Some("boot-b"), ..HERE };
     let main = ProcessId { pid: 10, started: 77 };
@@ -198,7 +198,7 @@ fn workers_on_different_machines_add_up_and_no_machine_stands_for_all() {
     assert!(used.reason.as_deref().unwrap().contains("several machines"), "{used:?}");
     assert!(recording.batches(Scope::Node).unwrap().is_none());
     assert!(recording.losses().is_empty(), "{:?}", recording.losses());
-    // On a machine that was started later, the same moment has a smaller number.
+    // On a machine that booted later, the same moment has a smaller number.
     let mains = recording.manifest().mains();
     let born = |main: ProcessId| main.started - recording.manifest().zero();
     assert_eq!(mains.into_iter().map(born).collect::<Vec<_>>(), [0, 150]);
@@ -206,7 +206,7 @@ fn workers_on_different_machines_add_up_and_no_machine_stands_for_all() {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a recording is damaged on purpose")]
-fn merged_recording_knows_that_one_of_its_members_was_changed_and_why() {
+fn merged_recording_reports_that_one_of_its_members_was_changed_and_why() {
     let directory = tempfile::tempdir().unwrap();
     let long = directory.path().join("long".repeat(40));
     std::fs::create_dir(&long).unwrap();
@@ -223,7 +223,7 @@ fn merged_recording_knows_that_one_of_its_members_was_changed_and_why() {
 }
 
 #[test]
-fn recordings_that_do_not_say_where_they_are_from_are_kept_apart() {
+fn recordings_without_a_boot_id_stay_apart() {
     let directory = tempfile::tempdir().unwrap();
     let nowhere = Setting { boot: None, namespace: None, ..HERE };
     let recordings = ["a", "b"].map(|name| worker(directory.path(), name, nowhere));
@@ -232,7 +232,7 @@ fn recordings_that_do_not_say_where_they_are_from_are_kept_apart() {
     assert_eq!(value(&summary, "cpu_time_seconds"), 8.0);
 }
 
-/// A watch over processes that ran before, from five seconds after the boot's 50th on.
+/// Monitors processes that ran before, from five seconds after the boot's 50th on.
 fn watch(name: &str, late: f64, came: u64) -> FakeRun {
     let setting = Setting { late, main: ProcessId { pid: 0, started: 0 }, ..HERE };
     let mut run = run_at(name, setting);
@@ -242,19 +242,19 @@ fn watch(name: &str, late: f64, came: u64) -> FakeRun {
 }
 
 #[test]
-fn a_process_that_two_saw_is_counted_once() {
+fn a_process_in_two_recordings_is_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let shared = ProcessId { pid: 20, started: 100 };
-    // It had used 50 s when the first came, and 52 s when the second did.
+    // It had used 50 s when the first attached, and 52 s when the second did.
     let mut first = watch("a", 0.0, 5000);
-    first.starts(0.0, shared, "solver").sample(0.0, everybody(&[(shared, 50.0, GIB)]));
+    first.starts(0.0, shared, "solver").sample(0.0, sample_of(&[(shared, 50.0, GIB)]));
     for second in 1..=4 {
-        first.sample(f64::from(second), everybody(&[(shared, 50.0 + f64::from(second), GIB)]));
+        first.sample(f64::from(second), sample_of(&[(shared, 50.0 + f64::from(second), GIB)]));
     }
     let mut second = watch("b", 2.0, 5200);
     second.starts(0.0, shared, "solver");
     for step in 0..=4 {
-        second.sample(f64::from(step) + 0.1, everybody(&[(shared, 52.1 + f64::from(step), GIB)]));
+        second.sample(f64::from(step) + 0.1, sample_of(&[(shared, 52.1 + f64::from(step), GIB)]));
     }
     let recordings = [
         stopped(directory.path(), first, 4.5, &[shared], None),
@@ -281,17 +281,17 @@ fn a_process_that_two_saw_is_counted_once() {
 }
 
 #[test]
-fn task_clocks_of_runs_and_of_watches_add_up() {
+fn task_clocks_of_commands_and_of_attached_runs_add_up() {
     let directory = tempfile::tempdir().unwrap();
     let watched = ProcessId { pid: 20, started: 100 };
     let mut watch = watch("a", 0.0, 5000);
-    watch.starts(0.0, watched, "solver").sample(0.0, everybody(&[(watched, 50.0, GIB)]));
+    watch.starts(0.0, watched, "solver").sample(0.0, sample_of(&[(watched, 50.0, GIB)]));
     let watch = stopped(directory.path(), watch, 4.5, &[watched], Some(2.5));
     let run = worker(directory.path(), "b", HERE);
     let (summary, _) = merged(directory.path(), &[watch, run]);
     let cpu = &summary.figures["cpu_time_seconds"];
     assert_eq!((cpu.value, cpu.method), (Some(6.5), Some(summary::Method::Exact)));
-    // Before the clock began four cores may have been busy.
+    // Before the clock was started four cores may have been in use.
     assert_eq!(cpu.upper, Some(6.54));
 }
 
@@ -301,8 +301,8 @@ fn a_run_inside_a_run_is_counted_once() {
     let inner = ProcessId { pid: 12, started: 5100 };
     let mut outer = run_at("a", HERE);
     outer.starts(0.0, HERE.main, "script").starts_under(1.0, inner, HERE.main.pid, "gulmc");
-    outer.sample(1.5, everybody(&[(HERE.main, 0.1, 1), (inner, 0.4, GIB)]));
-    // The inner run sees its end at 5.0, and the outer one a little earlier.
+    outer.sample(1.5, sample_of(&[(HERE.main, 0.1, 1), (inner, 0.4, GIB)]));
+    // The inner run records its end at 5.0, and the outer one a little earlier.
     outer.exits(4.9, inner);
     let outer = ended(directory.path(), outer, 6.0, 4.1, End::Code(0));
     let nested = worker(directory.path(), "b", Setting { late: 1.0, main: inner, ..HERE });
@@ -314,21 +314,21 @@ fn a_run_inside_a_run_is_counted_once() {
 }
 
 #[test]
-fn the_bound_of_memory_holds_for_those_who_were_there_between_two_looks() {
+fn the_memory_bound_holds_for_processes_that_ran_between_two_ticks() {
     let directory = tempfile::tempdir().unwrap();
     let (main, other) = (HERE.main, ProcessId { pid: 30, started: 5000 });
     let (early, late) =
         (ProcessId { pid: 11, started: 5010 }, ProcessId { pid: 12, started: 5060 });
     let mut first = run_at("a", HERE);
     first.starts(0.0, main, "script").starts_under(0.5, early, main.pid, "one");
-    first.sample(0.5, everybody(&[(main, 0.0, 1), (early, 0.0, GIB)]));
-    // The second was there at 0.6 s, with the first, and nobody looked before the first went.
+    first.sample(0.5, sample_of(&[(main, 0.0, 1), (early, 0.0, GIB)]));
+    // The second ran at 0.6 s, with the first, and there was no sample before the first exited.
     first.exits(0.8, early).starts_under(1.5, late, main.pid, "two");
-    first.sample(1.5, everybody(&[(late, 0.0, GIB)])).exits(1.9, late);
+    first.sample(1.5, sample_of(&[(late, 0.0, GIB)])).exits(1.9, late);
     let mut second = run_at("b", Setting { main: other, ..HERE });
     second.starts(0.0, other, "other");
     for step in 0..3 {
-        second.sample(f64::from(step) + 0.9, everybody(&[(other, 0.0, GIB)]));
+        second.sample(f64::from(step) + 0.9, sample_of(&[(other, 0.0, GIB)]));
     }
     let recordings = [
         ended(directory.path(), first, 2.0, 0.0, End::Code(0)),
@@ -340,7 +340,7 @@ fn the_bound_of_memory_holds_for_those_who_were_there_between_two_looks() {
 }
 
 #[test]
-fn programs_that_were_watched_count_each_for_itself() {
+fn programs_monitored_by_name_count_without_their_children() {
     let directory = tempfile::tempdir().unwrap();
     let watched = |name: &'static str, namespace| {
         let main = ProcessId { pid: 0, started: 0 };
@@ -350,8 +350,8 @@ fn programs_that_were_watched_count_each_for_itself() {
         run.manifest.target = Some(Target::Programs { names, under: None });
         run.manifest.came = Some(5000);
         let id = ProcessId { pid: 20, started: 5010 };
-        run.starts(0.1, id, "gulmc").sample(0.1, everybody(&[(id, 0.0, 1)]));
-        // It has waited for children that are nobody's business.
+        run.starts(0.1, id, "gulmc").sample(0.1, sample_of(&[(id, 0.0, 1)]));
+        // It has reaped children that are not part of the run.
         run.sample_some(1.0, |tick| cpu_with_children(tick, id, 1.5, 40.0));
         stopped(directory.path(), run, 2.0, &[id], None)
     };
@@ -362,17 +362,17 @@ fn programs_that_were_watched_count_each_for_itself() {
 }
 
 #[test]
-fn whoever_is_followed_by_nobody_any_more_is_not_counted_with_those_who_come_later() {
+fn processes_no_longer_monitored_are_not_counted_with_later_ones() {
     let directory = tempfile::tempdir().unwrap();
     let (early, late) = (ProcessId { pid: 20, started: 100 }, ProcessId { pid: 21, started: 101 });
     let mut first = watch("a", 0.0, 5000);
-    first.starts(0.0, early, "one").sample(0.0, everybody(&[(early, 0.0, GIB)]));
-    first.sample(1.0, everybody(&[(early, 1.0, GIB)]));
+    first.starts(0.0, early, "one").sample(0.0, sample_of(&[(early, 0.0, GIB)]));
+    first.sample(1.0, sample_of(&[(early, 1.0, GIB)]));
     let mut second = watch("b", 0.0, 5000);
     second.starts(0.0, late, "two");
     for step in 0..10 {
         let size = if step < 6 { 1 } else { GIB };
-        second.sample(f64::from(step) + 0.5, everybody(&[(late, 0.0, size)]));
+        second.sample(f64::from(step) + 0.5, sample_of(&[(late, 0.0, size)]));
     }
     let recordings = [
         stopped(directory.path(), first, 1.2, &[early], None),
@@ -387,7 +387,7 @@ fn whoever_is_followed_by_nobody_any_more_is_not_counted_with_those_who_come_lat
 fn without_the_end_of_one_there_is_no_end_of_all() {
     let directory = tempfile::tempdir().unwrap();
     let mut torn = run_at("a", HERE);
-    torn.starts(0.0, HERE.main, "work").sample(1.0, everybody(&[(HERE.main, 1.0, GIB)]));
+    torn.starts(0.0, HERE.main, "work").sample(1.0, sample_of(&[(HERE.main, 1.0, GIB)]));
     let torn = recorded(directory.path(), &torn);
     let other = ProcessId { pid: 11, started: 5000 };
     let whole = worker(directory.path(), "b", Setting { main: other, ..HERE });
@@ -408,7 +408,7 @@ fn the_first_bad_end_is_the_end_of_all() {
         let main = ProcessId { pid: 10 + place, started: 5000 };
         let name = format!("run-{place}");
         let mut run = run_at(&name, Setting { main, ..HERE });
-        run.starts(0.0, main, "work").sample(0.0, everybody(&[(main, 0.0, 1)]));
+        run.starts(0.0, main, "work").sample(0.0, sample_of(&[(main, 0.0, 1)]));
         ended(directory.path(), run, 1.0, 0.0, ends[place as usize])
     });
     let (summary, _) = merged(directory.path(), &recordings);
@@ -416,18 +416,18 @@ fn the_first_bad_end_is_the_end_of_all() {
 }
 
 #[test]
-fn phases_of_different_runs_stay_apart_and_marks_are_kept() {
+fn phases_of_different_runs_stay_apart_and_marks_are_retained() {
     let directory = tempfile::tempdir().unwrap();
     let recordings = [10, 11].map(|pid| {
         let main = ProcessId { pid, started: 5000 };
         let name = format!("run-{pid}");
         let mut run = run_at(&name, Setting { main, ..HERE });
-        run.starts(0.0, main, "work").sample(0.0, everybody(&[(main, 0.0, 1)]));
+        run.starts(0.0, main, "work").sample(0.0, sample_of(&[(main, 0.0, 1)]));
         run.phase_starts(0.5, "1", "solve");
         run.event(0.6, Event::Mark { text: format!("of {pid}") });
-        run.sample(1.0, everybody(&[(main, 0.5, 1)]));
+        run.sample(1.0, sample_of(&[(main, 0.5, 1)]));
         run.phase_ends(1.5, "1");
-        run.sample(2.0, everybody(&[(main, 1.0, 1)]));
+        run.sample(2.0, sample_of(&[(main, 1.0, 1)]));
         ended(directory.path(), run, 3.0, 1.0, End::Code(0))
     });
     let (summary, recording) = merged(directory.path(), &recordings);
@@ -440,7 +440,7 @@ fn phases_of_different_runs_stay_apart_and_marks_are_kept() {
 }
 
 #[test]
-fn everybody_is_looked_at_when_the_last_has_looked() {
+fn tick_is_complete_when_the_last_recording_has_sampled() {
     let directory = tempfile::tempdir().unwrap();
     let other = ProcessId { pid: 11, started: 5030 };
     let recordings = [
@@ -460,7 +460,7 @@ fn everybody_is_looked_at_when_the_last_has_looked() {
             }
         })
         .unwrap();
-    // The first is alone for a moment; then both look in turn, until it has ended.
+    // The first is alone for a moment; then both sample in turn, until it has ended.
     assert_eq!((whole, others), (vec![0, 1000, 2000, 3000, 4000], 4));
 }
 
@@ -484,7 +484,7 @@ fn merging_in_steps_is_merging_at_once() {
 }
 
 #[test]
-fn what_cannot_be_put_together_leaves_nothing_behind() {
+fn failed_merge_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let one = worker(directory.path(), "a", HERE);
     let again = Recording::open(one.directory()).unwrap();

@@ -14,11 +14,11 @@ use crate::model::{Entity, ProcessId, Tick};
 use crate::record::events::Helper;
 use crate::record::{AttachBaseline, Entry, Error, Event, Moment, Recording, Replay, Writer};
 
-/// Rows that are gathered before they are written.
+/// Rows that are buffered before they are written.
 const BATCH: usize = 16 * 1024;
 
-/// Whether rows of this scope are not passed on as they are: control groups of several runs are
-/// not one, and others are written when everybody has looked.
+/// Whether rows of this scope are not passed on as they are: cgroups of several runs are not one,
+/// and others are written at the end of a round.
 fn is_apart(scope: Scope) -> bool {
     matches!(scope, Scope::Own | Scope::Run | Scope::Cgroup | Scope::Gpu | Scope::GpuProcess)
 }
@@ -28,12 +28,12 @@ pub(super) struct Walk<'a> {
     recordings: &'a [Recording],
     layout: &'a Layout,
     replays: Vec<Replay<'a>>,
-    /// When the next moment of each is, the first on top.
+    /// When the next moment of each is, the earliest on top.
     next: BinaryHeap<Reverse<(Duration, usize)>>,
     written: Written,
 }
 
-/// What has been written, and what must be known to go on.
+/// The output, and the state needed to continue.
 struct Written {
     tick: Tick,
     writer: Writer,
@@ -42,11 +42,11 @@ struct Written {
     rounds: Rounds,
     /// Those that have ended: in this round, or before.
     ended: Vec<(usize, bool)>,
-    /// What was before somebody came, where somebody did, by namespace.
+    /// The attach baselines, by namespace.
     baselines: HashMap<usize, AttachBaseline>,
     faults: HashSet<(String, String)>,
     gpus: MergedGpus,
-    /// Which recordings tell when they looked.
+    /// Which recordings mark their complete ticks.
     tells: Vec<bool>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
             .iter()
             .map(|recording| Replay::as_recorded(recording, groups))
             .collect::<Result<_, Error>>()?;
-        let came = layout.places.iter().filter(|place| place.came > 0);
+        let attached = layout.places.iter().filter(|place| place.attached > 0);
         let own = |one: &Recording| {
             let own = format!("{}.", Scope::Own.name());
             one.manifest().catalogue.iter().any(|metric| metric.name.starts_with(&own))
@@ -79,8 +79,8 @@ impl<'a> Walk<'a> {
                 process_registry: ProcessRegistry::default(),
                 rounds: Rounds::of(recordings.len(), layout.clocks),
                 ended: Vec::new(),
-                baselines: came
-                    .map(|place| (place.namespace, AttachBaseline::new(place.came)))
+                baselines: attached
+                    .map(|place| (place.namespace, AttachBaseline::new(place.attached)))
                     .collect(),
                 faults: HashSet::new(),
                 gpus: MergedGpus::new(recordings, groups),
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
     /// Notes when the next moment of a recording is.
     fn expect(&mut self, one: usize) {
         if let Some(at) = self.replays[one].time() {
-            // Words that came late keep their place among those of their recording.
+            // Late control messages keep their place among the events of their recording.
             let at = (at + self.layout.places[one].offset).max(self.written.now);
             self.next.push(Reverse((at, one)));
         } else {
@@ -103,11 +103,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the next moment of all, and says when it was.
+    /// Processes the next moment of all, and returns its time.
     pub(super) fn step(&mut self) -> Result<Option<Duration>, Error> {
         let Some(Reverse((at, one))) = self.next.pop() else { return Ok(None) };
         self.written.now = at;
-        self.written.writer.wait_for_room();
+        self.written.writer.wait_for_queue();
         let place = &self.layout.places[one];
         match self.replays[one].next_moment()? {
             Some(Moment::Event(entry)) => self.written.event(entry, one, place),
@@ -118,7 +118,7 @@ impl<'a> Walk<'a> {
         Ok(Some(at))
     }
 
-    /// Writes the end, and says what went wrong on the way.
+    /// Writes the end, and returns what failed.
     pub(super) fn finish(mut self) -> Vec<String> {
         let end = ending::of_all(self.recordings, self.layout, &self.written.process_registry);
         if let Some(end) = end {
@@ -133,10 +133,10 @@ impl Written {
         self.writer.event(&Entry::new(at, event));
     }
 
-    /// Something happened, according to one of the recordings.
+    /// An event of one of the recordings.
     fn event(&mut self, entry: &Entry, one: usize, place: &Place) {
         let at = entry.at() + place.offset;
-        // Of all together phases must not have the same id.
+        // Phases of different recordings must not have the same id.
         let unique = |id: &str| format!("{}:{id}", one + 1);
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
@@ -158,7 +158,7 @@ impl Written {
             }
             Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
             Event::Gpu(gpu) => {
-                if let Some(gpu) = self.gpus.told(one, gpu) {
+                if let Some(gpu) = self.gpus.merge(one, gpu) {
                     self.put(at, Event::Gpu(Box::new(gpu)));
                 }
             }
@@ -168,7 +168,7 @@ impl Written {
                 }
             }
             Event::ProcessStart { .. } | Event::ProcessExec { .. } | Event::ProcessExit { .. } => {
-                if let Some(event) = self.process_registry.told(&entry.event, one, place) {
+                if let Some(event) = self.process_registry.merge(&entry.event, one, place) {
                     let entry = Entry::new(at, event);
                     if let Some(baseline) = self.baselines.get_mut(&place.namespace) {
                         baseline.event(&entry);
@@ -180,7 +180,7 @@ impl Written {
         }
     }
 
-    /// Nothing more is known of one of the recordings.
+    /// One of the recordings has ended.
     fn ends(&mut self, one: usize, clock: Option<f64>) {
         if self.rounds.ends(one, clock) {
             self.tick.begin(self.now);
@@ -192,7 +192,7 @@ impl Written {
         if self.ended.iter().all(|(ended, _)| *ended != one) {
             self.ended.push((one, false));
         }
-        // Nobody looks until another one begins: what was there is not there any longer.
+        // No samples until another one begins: what ran has ended.
         if self.rounds.is_interrupted() {
             for (one, _) in std::mem::take(&mut self.ended) {
                 for event in self.process_registry.leaves(one) {
@@ -202,7 +202,7 @@ impl Written {
         }
     }
 
-    /// Writes the GPUs of all, when there is a look of this recording that is not written.
+    /// Writes the GPUs of all, when there is a sample of this recording that is not written.
     fn write_gpus(&mut self, one: usize) {
         if let Some(at) = self.gpus.due(one) {
             self.tick.begin(at);
@@ -211,10 +211,10 @@ impl Written {
         }
     }
 
-    /// Something was measured, according to one of the recordings.
+    /// A tick of one of the recordings.
     fn tick(&mut self, tick: &Tick, one: usize, place: &Place) {
         self.write_gpus(one);
-        self.gpus.look(one, tick, place);
+        self.gpus.sample(one, tick, place);
         let at = tick.at + place.offset;
         self.tick.begin(at);
         for table in tick.tables() {
@@ -226,7 +226,7 @@ impl Written {
                 let entity = match entity {
                     Entity::Process(id) => {
                         let id = id.moved(place.namespace, place.ahead);
-                        if self.process_registry.has_gone(id) {
+                        if self.process_registry.has_exited(id) {
                             continue;
                         }
                         Entity::Process(id)
@@ -237,7 +237,7 @@ impl Written {
             }
         }
         if let Some(baseline) = self.baselines.get_mut(&place.namespace) {
-            baseline.attached_at(place.came);
+            baseline.attached_at(place.attached);
             baseline.tick(&mut self.tick);
         }
         if self.tells[one] {
@@ -257,8 +257,8 @@ impl Written {
         }
     }
 
-    /// Everybody has been looked at once more: whoever has been followed by nobody since the last
-    /// time is not counted any longer.
+    /// A round is complete: processes that no recording has monitored since the last one are no
+    /// longer counted.
     fn end_round(&mut self) {
         self.rounds.put(&mut self.tick);
         self.gpus.put(&mut self.tick);

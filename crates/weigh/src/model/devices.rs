@@ -1,10 +1,10 @@
-//! Which devices of a tick are added up, so that no byte is counted twice.
+//! Which devices of a tick are summed, so that no byte is counted twice.
 
 use crate::catalog::metrics::{DiskIo, MadeOf, NetworkTraffic};
 use crate::model::{Entity, Table};
 
-/// Network devices that are added up: the hardware; where there is none, as in a container, all
-/// but the loopback. A bond or a bridge carries the packets of its parts once more.
+/// Network devices that are summed: the hardware; where there is none, as in a container, all but
+/// the loopback. A bond or a bridge carries the packets of its members again.
 pub fn summed_nics(table: &Table) -> impl Iterator<Item = (Entity, NetworkTraffic)> {
     let rows = || table.rows::<NetworkTraffic>();
     let has_hardware = rows().any(|(_, row)| row.made_of == Some(MadeOf::Hardware));
@@ -15,8 +15,8 @@ pub fn summed_nics(table: &Table) -> impl Iterator<Item = (Entity, NetworkTraffi
     })
 }
 
-/// Disks that are added up: a byte in a volume (`dm-0`) or an array (`md0`) is counted again for
-/// the disk below it. Where there is nothing else, as in a container, those are all there is.
+/// Disks that are summed: a byte in a volume (`dm-0`) or an array (`md0`) is counted again for the
+/// disk below it. Where there is nothing else, as in a container, those are all there is.
 pub fn summed_disks(table: &Table) -> impl Iterator<Item = (Entity, DiskIo)> {
     let is_on_others = |entity: &Entity| match entity {
         Entity::Named(name) => ["dm-", "md"].iter().any(|kind| name.as_str().starts_with(kind)),

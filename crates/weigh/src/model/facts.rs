@@ -20,11 +20,11 @@ pub struct Facts {
     pub kernel: String,
     /// The processor architecture.
     pub architecture: String,
-    /// What each of its GPUs is called: in `run.json` those that the machine has, as far as they
-    /// were found out while the run went on; in the summary those that were measured.
+    /// The names of its GPUs: in `run.json` those that the machine has, as far as they were
+    /// detected during the run; in the summary those that were measured.
     pub gpus: Vec<String>,
-    /// The boot it is in: tells machines apart whatever they are called. Containers of one
-    /// machine share it. Null when it cannot be read.
+    /// Its boot id: distinguishes machines whatever their names are. Containers of one machine
+    /// share it. Null when it cannot be read.
     #[serde(default)]
     pub boot: Option<String>,
     /// The pid namespace that pids are of: the same pid is another process in another one. Null
@@ -42,7 +42,7 @@ impl Facts {
         }
     }
 
-    /// The limit of the cgroup, where it is what stops the run and not the machine's size.
+    /// The limit of the cgroup, where it is below the machine's size.
     pub fn tight_memory_limit_bytes(&self) -> Option<u64> {
         self.memory_limit_bytes.filter(|limit| self.memory_bytes.is_none_or(|all| *limit < all))
     }

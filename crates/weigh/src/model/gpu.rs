@@ -1,46 +1,45 @@
-//! What a GPU is beside what is measured of it, how GPUs are selected (`--gpus`), and what a
-//! process was told of those it may see.
+//! What a GPU is beside what is measured of it, how GPUs are selected (`--gpus`), and which GPUs
+//! are visible to a process.
 
 use crate::catalog::metrics::gpu::is_whole;
 
 /// What a GPU is, beside what is measured of it.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Gpu {
-    /// What it is called in the recording: its maker and its number, and for a part of it the
-    /// part's number, like `nvidia0` and `nvidia0:1`.
+    /// Its name in the recording: vendor and index, and for a MIG instance also the instance's
+    /// index, like `nvidia0` and `nvidia0:1`.
     pub name: String,
-    /// What tells it from every other; null when it does not say.
+    /// Its UUID; null when not available.
     pub uuid: Option<String>,
-    /// What its maker calls it; null when it does not say.
+    /// Its model name; null when not available.
     pub model: Option<String>,
-    /// Its memory; null when it does not say.
+    /// Its memory; null when not available.
     pub memory_bytes: Option<u64>,
-    /// The power it may have; null when it does not say.
+    /// Its power limit; null when not available.
     pub power_limit_watts: Option<f64>,
-    /// The version of its driver; null when it does not say.
+    /// The version of its driver; null when not available.
     pub driver: Option<String>,
     /// Whether the run could use it, as `CUDA_VISIBLE_DEVICES` of its process says; null when
     /// that is not known.
     #[serde(default)]
     pub usable: Option<bool>,
-    /// The machine it is in, among those of recordings that were put together; null where that is
-    /// the only one.
+    /// The machine it is in, in a merged recording; null where that is the only one.
     #[serde(default)]
     pub node: Option<String>,
 }
 
 impl Gpu {
-    /// Whether the run could have kept it busy. MIG instances are not counted beside their GPU.
+    /// Whether the run could have used it. MIG instances are not counted beside their GPU.
     pub fn is_expected(&self) -> bool {
         is_whole(&self.name) && self.usable != Some(false)
     }
 }
 
-/// What a process is told of the GPUs it may see; a list that is not there means all of them.
+/// The variables that hide GPUs from a process; an unset one means all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Visible {
     pub(crate) cuda: Option<String>,
-    /// Whether CUDA counts cards as NVML does.
+    /// Whether CUDA numbers GPUs as NVML does.
     pub(crate) is_by_bus: bool,
     pub(crate) rocr: Option<String>,
     pub(crate) hip: Option<String>,
@@ -58,7 +57,7 @@ pub(crate) enum GpuSelector<'w> {
 }
 
 impl GpuSelector<'_> {
-    /// Reads a word of `--gpus`; `None` where it can name no GPU.
+    /// Parses an item of `--gpus`; `None` where it can name no GPU.
     pub(crate) fn parse(word: &str) -> Option<GpuSelector<'_>> {
         let word = word.trim();
         let begins = |start: &str| {

@@ -1,4 +1,4 @@
-//! What a machine is made of, and what a run was allowed on it, as `run.json` holds it.
+//! The hardware of a machine, and the limits of a run on it, as `run.json` holds it.
 //!
 //! Plain data: `host::hardware` reads it from the machine.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a machine is made of. What is not known is null or an empty list, and `missing` says why.
+/// The hardware of a machine. What is not known is null or an empty list, and `missing` says why.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hardware {
@@ -54,9 +54,9 @@ pub struct Distribution {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Processor {
-    /// Who made it, as it says itself: `GenuineIntel`, `AuthenticAMD`, `ARM`.
+    /// Its vendor id: `GenuineIntel`, `AuthenticAMD`, `ARM`.
     pub vendor: Option<String>,
-    /// What it is called for people.
+    /// Its model name.
     pub model_name: Option<String>,
     /// What archspec calls its design: `zen3`, `cascadelake`, `neoverse_n1`.
     pub microarchitecture: Option<String>,
@@ -84,7 +84,7 @@ pub struct Processor {
     pub threads_per_core: Option<u32>,
     /// Whether cores run several threads at once (SMT, Hyper-Threading).
     pub smt_active: Option<bool>,
-    /// What the kernel was told about that: `on`, `off`, `forceoff`, `notsupported`.
+    /// The SMT control of the kernel: `on`, `off`, `forceoff`, `notsupported`.
     pub smt_control: Option<String>,
     /// The lowest frequency that a CPU may have.
     pub frequency_min_hertz: Option<u64>,
@@ -92,11 +92,11 @@ pub struct Processor {
     pub frequency_max_hertz: Option<u64>,
     /// The frequency it has without boost.
     pub frequency_base_hertz: Option<u64>,
-    /// Who decides on the frequency (`performance`, `schedutil`), each once.
+    /// The frequency governors (`performance`, `schedutil`), each once.
     pub governors: Vec<String>,
     /// The driver that sets it.
     pub frequency_driver: Option<String>,
-    /// What is preferred, speed or saving, where the processor itself decides.
+    /// The energy performance preference, where the processor itself decides.
     pub energy_preference: Option<String>,
     /// Whether it may be faster than its base frequency for a while.
     pub boost: Option<bool>,
@@ -132,7 +132,7 @@ pub struct HardwareMemory {
     pub total_bytes: Option<u64>,
     /// Swap space.
     pub swap_bytes: Option<u64>,
-    /// When memory comes in huge pages unasked: `always`, `madvise` or `never`.
+    /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
 }
 
@@ -140,9 +140,9 @@ pub struct HardwareMemory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HardwareGpu {
-    /// Where it is plugged in: `0000:3b:00.0`.
+    /// Its PCI address: `0000:3b:00.0`.
     pub bus: Option<String>,
-    /// Who made it.
+    /// Its vendor.
     pub vendor: Option<String>,
     /// What it is called; null where only its number is known.
     pub name: Option<String>,
@@ -219,7 +219,7 @@ impl Stated {
     }
 }
 
-/// What a run was allowed. What is not known is null, and `missing` says why.
+/// The limits of a run. What is not known is null, and `missing` says why.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Surroundings {
@@ -227,32 +227,32 @@ pub struct Surroundings {
     pub limits: BTreeMap<String, LimitRange>,
     /// CPUs it may run on, as the kernel lists them.
     pub cpus_allowed: Option<String>,
-    /// HardwareMemory nodes it may have memory of.
+    /// Memory nodes it may have memory of.
     pub memory_nodes_allowed: Option<String>,
     /// How far each memory node is from each, in the order of `hardware.numa_nodes`; 10 is itself.
     pub numa_distances: Vec<Vec<u64>>,
     /// Whether the kernel moves memory to where it is used.
     pub numa_balancing: Option<u64>,
-    /// How addresses are made random: 0 is not at all, 2 is wholly.
+    /// Address space randomisation: 0 is off, 2 is full.
     pub address_randomization: Option<u64>,
-    /// How memory is promised: 0 by a guess, 1 always, 2 never more than there is.
+    /// Memory overcommit: 0 heuristic, 1 always, 2 never.
     pub memory_overcommit: Option<u64>,
-    /// How eagerly the kernel swaps.
+    /// The swappiness of the kernel.
     pub swappiness: Option<u64>,
     /// Environment modules that were loaded; null where there is no such thing.
     pub modules: Option<Vec<String>>,
-    /// Names in that list that are not made like a module's, and are not kept.
+    /// Names in that list that are no valid module names, and are not recorded.
     pub modules_left_out: u64,
     /// Why something is not known, by its key.
     pub missing: BTreeMap<String, String>,
 }
 
-/// Between what and what a limit may be; null is no limit.
+/// A soft and a hard limit; null is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitRange {
-    /// What holds.
+    /// The soft limit.
     pub soft: Option<u64>,
-    /// What it may be raised to.
+    /// The hard limit.
     pub hard: Option<u64>,
     /// What it is counted in; null is a plain number.
     pub unit: Option<String>,

@@ -1,4 +1,4 @@
-//! One tick: what was measured, of whom, at one moment.
+//! One tick: what was measured, of which entity, at one moment.
 
 pub mod devices;
 mod facts;
@@ -39,10 +39,10 @@ pub struct ProcessId {
 /// is made for.
 pub const CLOCK_TICKS: f64 = 100.0;
 
-/// What a fault is called where the kernel refuses to make weigh a child subreaper.
+/// The name of the fault where the kernel refuses to make weigh a child subreaper.
 pub const CHILD_SUBREAPER: &str = "child-subreaper";
 
-/// Whom a row is about.
+/// The entity a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Entity {
     /// The only one of its scope: the machine, the run, or weigh itself.
@@ -51,34 +51,34 @@ pub enum Entity {
     Cpu(u32),
     /// One process.
     Process(ProcessId),
-    /// One of the things that have names: a network device, a disk.
+    /// A named device: a network device, a disk.
     Named(Name),
     /// One process on the GPU of this name.
     OnGpu(Name, ProcessId),
 }
 
-/// Somebody came, changed or went.
+/// A process started, called exec or exited.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A process of the run was seen for the first time.
+    /// A process of the run was first sampled.
     Started {
         /// Which one.
         id: ProcessId,
-        /// The process that started it, or that took it over.
+        /// The process that started it, or to which it was reparented.
         parent: u32,
         /// Its name and command line.
         program: Program,
     },
-    /// A process became another program.
+    /// A process called exec.
     Exec {
         /// Which one.
         id: ProcessId,
-        /// What it is now.
+        /// Its program now.
         program: Program,
     },
-    /// A GPU is there, and this is what it is.
+    /// A GPU was detected, with its properties.
     Gpu(Box<Gpu>),
-    /// A process ended, and this is all that is known of its end: its parent reaped it.
+    /// A process exited, and nothing else is known of its exit: its parent reaped it.
     Exited {
         /// Which one.
         id: ProcessId,
@@ -90,9 +90,9 @@ pub enum Change {
 pub struct Program {
     /// The kernel's name for it, at most 15 bytes.
     pub name: Vec<u8>,
-    /// Its arguments; `None` when they cannot be read or are not wanted.
+    /// Its arguments; `None` when they cannot be read or are not recorded.
     pub arguments: Option<Vec<Vec<u8>>>,
-    /// The tool it counts for, when somebody said which and it is not the program's name.
+    /// The tool it counts for, when one was set and it is not the program's name.
     pub tool: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Program {
         Some(self.arguments.as_ref()?.iter().map(|word| text(word)).collect())
     }
 
-    /// What it is called among programs.
+    /// Its name among programs.
     pub fn called(&self) -> String {
         program_name(&text(&self.name), self.line().as_deref())
     }
@@ -119,7 +119,7 @@ pub struct Tick {
     pub at: Duration,
     /// When that was, on the monotonic clock; zero where ticks are read from a recording.
     pub zero: Duration,
-    /// Who came and went since the last tick.
+    /// Starts and exits since the last tick.
     pub changes: Vec<Change>,
     is_complete: bool,
     tables: Vec<Table>,
@@ -147,7 +147,7 @@ impl Tick {
         self.zero + self.at
     }
 
-    /// Forgets the rows, keeps the memory, and begins again at another moment.
+    /// Clears the rows, keeps the allocations, and starts at another moment.
     pub fn begin(&mut self, at: Duration) {
         self.at = at;
         self.changes.clear();
@@ -173,7 +173,7 @@ impl Tick {
         self.is_complete = self.table(Scope::Own).is_some_and(|table| !table.is_empty());
     }
 
-    /// Whether nothing was measured and nobody came or went.
+    /// Whether there are no rows and no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.tables.iter().all(Table::is_empty)
     }
@@ -187,7 +187,7 @@ impl Tick {
         }
     }
 
-    /// Takes back what was put last, if it was about this entity: it is not to be measured.
+    /// Removes the last row, if it was about this entity: it is not to be measured.
     pub fn remove_last_row(&mut self, entity: Entity) {
         self.tables.iter_mut().for_each(|table| table.remove_last_row(entity));
     }

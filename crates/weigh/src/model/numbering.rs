@@ -1,15 +1,15 @@
 //! Processes of several pid namespaces under one numbering.
 //!
-//! Linux gives out no pid of 2²² or above (`PID_MAX_LIMIT`), so each namespace has a range of
-//! its own in a `u32`, and the first keeps its pids as they are. This is the only place that
-//! knows of it: whoever shows a pid to people shows it through [`shown`].
+//! Linux gives out no pid of 2²² or above (`PID_MAX_LIMIT`), so each namespace has a range of its
+//! own in a `u32`, and the first keeps its pids as they are. Only this module knows of it: a pid is
+//! shown to people through [`shown`].
 
 use super::ProcessId;
 
 /// Pids that a namespace can have.
 const RANGE: u32 = 1 << 22;
 
-/// How many namespaces there is room for.
+/// How many namespaces fit.
 pub const MOST_NAMESPACES: usize = (u32::MAX / RANGE) as usize + 1;
 
 /// The number of a pid of one of several namespaces, the first of which is 0.
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pids_of_different_namespaces_never_meet_and_are_found_again() {
+    fn pids_of_different_namespaces_never_collide_and_can_be_recovered() {
         let largest = RANGE - 1;
         for namespace in [0, 1, MOST_NAMESPACES - 1] {
             for pid in [0, 1, 4711, largest] {

@@ -1,8 +1,8 @@
-//! What a process is called among programs.
+//! The name of a process among programs.
 //!
-//! `python train.py` and `python evaluate.py` are two programs to whoever wrote them:
-//! an interpreter is called by the script it runs. A process may write anything over
-//! its arguments (`postgres: writer process`); then the kernel's name is its name.
+//! `python train.py` and `python evaluate.py` are two programs to their author: an interpreter is
+//! named by the script it runs. A process may overwrite its arguments (`postgres: writer process`);
+//! then the kernel's name is its name.
 
 /// How an interpreter finds its script.
 struct Interpreter {
@@ -33,7 +33,7 @@ const INTERPRETERS: [Interpreter; 11] = [
     Interpreter { name: "Rscript", code: "e", module: "", value: "" },
 ];
 
-/// What a process of this kernel name and command line is called.
+/// The name of a process of this kernel name and command line.
 pub fn program_name(name: &str, command: Option<&[String]>) -> String {
     let program = command.and_then(|command| {
         let (first, rest) = without_env(command).split_first()?;
@@ -53,7 +53,7 @@ pub fn base_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// The command that `env` is about to become, and others as they are.
+/// The command that `env` is about to exec, and others as they are.
 fn without_env(command: &[String]) -> &[String] {
     let is_env = command.first().is_some_and(|first| base_name(first) == "env");
     let is_setting = |word: &String| word.starts_with('-') || word.contains('=');
@@ -80,7 +80,7 @@ fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
         if letters.starts_with('-') {
             continue;
         }
-        // Letters may stand together, and a value behind its letter: -uc, -Wignore.
+        // Letters may be combined, with a value after its letter: -uc, -Wignore.
         for (place, letter) in letters.char_indices() {
             let behind = &letters[place + letter.len_utf8()..];
             if interpreter.code.contains(letter) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_by_its_base_name() {
+    fn a_program_is_named_by_its_base_name() {
         assert_eq!(name("/usr/bin/gcc -O2 main.c"), "gcc");
         assert_eq!(name("./solver"), "solver");
         assert_eq!(program_name("kworker", None), "kworker");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreter_is_called_by_its_script() {
+    fn an_interpreter_is_named_by_its_script() {
         for (line, expected) in [
             ("python3.12 -u /home/me/train.py --epochs 3", "train.py"),
             ("python -W ignore -Xdev train.py", "train.py"),

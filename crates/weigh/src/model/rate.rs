@@ -1,29 +1,29 @@
-//! The rate of a running total: its growth over the time between two readings of it.
+//! The rate of a counter: its delta over the time between two readings.
 //!
-//! A row has the time of its tick. What a thread has read before the tick came (GPUs) is older,
-//! each time by another amount, and a tick may find the reading of the last one once more. Divided
-//! by the time between the ticks, such a total would give rates that never were: a GPU that is
-//! busy for 180 % of its time.
+//! A row has the time of its tick. What a thread has read before the tick (GPUs) is older, each
+//! time by another amount, and a tick may get the reading of the last one again. Divided by the
+//! time between the ticks, such a counter would give wrong rates: a GPU that is busy for 180 % of
+//! its time.
 
 use crate::catalog::Basis;
 
-/// A running total as it was read.
+/// A counter reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Total {
-    /// When it was read, in nanoseconds since any moment that is the same for all.
+    /// When it was read, in nanoseconds on any common clock.
     pub at: i64,
-    /// What it was.
+    /// Its value.
     pub value: f64,
-    /// The time it is about, in seconds, where that is counted.
+    /// The time it covers, in seconds, where that is counted.
     pub cover: Option<f64>,
 }
 
-/// How a total grew since an earlier reading.
+/// The delta of a counter since an earlier reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delta {
-    /// It is the same reading, or one that says nothing new.
+    /// It is the same reading, or one without new data.
     Same,
-    /// It went back: it was set to zero meanwhile, and nothing is known.
+    /// It decreased: it was reset meanwhile, and nothing is known.
     Back,
     /// By so much, in so many seconds.
     Grew {
@@ -36,18 +36,18 @@ pub enum Delta {
 
 /// Readings are at least a tenth of a second apart (`collect::gpu::worker`). Ages are known to some
 /// milliseconds only, because a tick takes its time; over less than this that would be most of a
-/// rate. What seems closer together is one reading, or waits for the next.
+/// rate. Readings that seem closer are one reading, or wait for the next.
 const SAME_READING: i64 = 100_000_000;
 
 impl Total {
-    /// A total in the row of a tick at this moment, given the cells of the row by column.
+    /// A counter in the row of a tick at this moment, given the cells of the row by column.
     pub fn of(at: i64, value: f64, basis: Basis, cell: impl Fn(usize) -> Option<f64>) -> Total {
         let age = basis.age.and_then(&cell).filter(|age| age.is_finite()).unwrap_or(0.0);
         let cover = basis.cover.and_then(&cell).filter(|cover| cover.is_finite());
         Total { at: at.saturating_sub((age * 1e9) as i64), value, cover }
     }
 
-    /// How it grew since an earlier reading.
+    /// Its delta since an earlier reading.
     pub fn since(&self, before: &Total, basis: Basis) -> Delta {
         let passed = self.at.saturating_sub(before.at);
         let least = if basis.is_of_readings() { SAME_READING } else { 1 };
@@ -70,7 +70,7 @@ impl Total {
 }
 
 impl Delta {
-    /// What it comes to in a second.
+    /// The rate per second.
     pub fn rate(self, basis: Basis) -> Option<f64> {
         match self {
             Delta::Grew { by, seconds } => Some(rate(by, seconds, basis)),
@@ -79,7 +79,7 @@ impl Delta {
     }
 }
 
-/// A growth in so many seconds; of a share not more than all.
+/// A delta in so many seconds; a share is at most 1.
 pub fn rate(by: f64, seconds: f64, basis: Basis) -> f64 {
     let rate = by / seconds;
     // The time of a reading is known to some milliseconds, and sums may be a sample ahead.
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_over_the_time_between_the_readings() {
-        // A card that takes 500 W, read shortly before the first tick and long before the second.
+        // A GPU at 500 W, read shortly before the first tick and long before the second.
         let (first, second) = (read(1.0, 0.01, 495.0), read(2.0, 0.61, 695.0));
         let watts = second.since(&first, AGED).rate(AGED).unwrap();
         assert!((watts - 500.0).abs() < 1e-6, "{watts}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_that_comes_again_has_no_rate() {
+    fn a_repeated_reading_has_no_rate() {
         let (first, again) = (read(1.0, 0.01, 5.0), read(2.0, 1.012, 5.0));
         assert_eq!(again.since(&first, AGED), Delta::Same);
         assert_eq!(read(3.0, 0.0, 4.0).since(&first, AGED), Delta::Back);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_total_is_about_is_the_time_it_is_divided_by_and_a_share_is_never_more_than_all() {
+    fn a_counter_is_divided_by_the_time_it_covers_and_a_share_is_at_most_one() {
         let basis = Basis { age: Some(0), cover: Some(1), is_share: true };
         let at = |tick: f64, busy: f64, cover: f64| Total {
             at: (tick * SECOND) as i64,

@@ -30,7 +30,7 @@ pub enum Error {
         /// As it was written.
         name: String,
     },
-    /// It is no word for a GPU.
+    /// It is no valid GPU selector.
     #[error("\"{word}\" is neither the number, nor the name, nor the UUID of a GPU")]
     GpuWord {
         /// As it was written.
@@ -69,7 +69,7 @@ pub enum Destination {
     Nowhere,
 }
 
-/// Whether a command gets a control group of its own.
+/// Whether a command gets a cgroup of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OwnCgroup {
     /// No.
@@ -90,7 +90,7 @@ pub struct Settings {
     pub destination: Destination,
     /// What the run is called; the program's name when there is none.
     pub name: Option<String>,
-    /// Words that tell this run from others.
+    /// Labels that distinguish this run from others.
     pub labels: BTreeMap<String, String>,
     /// Collectors to use, when not all that are on by default.
     pub collect: Option<Vec<String>>,
@@ -98,23 +98,23 @@ pub struct Settings {
     pub skip: Vec<String>,
     /// Share of one core that expensive reads may take.
     pub budget: f64,
-    /// Cores the run should have kept busy, when not all it may use.
+    /// Cores the run should have used, when not all it may use.
     pub expected_cores: Option<f64>,
     /// Whether to wait for descendants that outlive the command.
     pub wait_all: bool,
     /// Whether each CPU of the machine is recorded, too.
     pub per_cpu: bool,
-    /// Whether a command gets a control group of its own.
+    /// Whether a command gets a cgroup of its own.
     pub own_cgroup: OwnCgroup,
-    /// Whether there is a control group whose own account is read: whoever follows one says so.
+    /// Whether there is a cgroup whose own counters are read: set when attached to one.
     pub cgroup: bool,
     /// GPUs that count, by UUID or number, when not all of them.
     pub gpus: Option<Vec<String>>,
-    /// What the run's process is told of the GPUs it may see: whoever starts or follows it says so.
+    /// The GPUs that are visible to the run's process: set when it is started or attached to.
     pub visible_gpus: Option<Visible>,
     /// Whether command lines are recorded.
     pub command_lines: bool,
-    /// Whether it is recorded what the run was allowed, for whoever wants to repeat it.
+    /// Whether the limits of the run are recorded, to repeat it.
     pub surroundings: bool,
     /// Where the machine's `/proc` and `/sys` are.
     pub host_root: PathBuf,
@@ -181,16 +181,16 @@ impl Settings {
         if self.skip.iter().any(|name| name == source.name) {
             return false;
         }
-        let asked = match source.id {
+        let requested = match source.id {
             SourceId::PerCpu => self.per_cpu,
             SourceId::Cgroup => self.cgroup,
-            // Nothing is put on a group that is somebody else's.
+            // No BPF program is attached to a cgroup that is not ours.
             SourceId::Packets => self.cgroup && self.own_cgroup != OwnCgroup::Never,
             _ => false,
         };
         match &self.collect {
-            Some(names) => asked || names.iter().any(|name| name == source.name),
-            None => asked || !source.on_request,
+            Some(names) => requested || names.iter().any(|name| name == source.name),
+            None => requested || !source.on_request,
         }
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn per_cpu_is_only_collected_when_asked_for() {
+    fn per_cpu_is_only_collected_on_request() {
         assert!(!names(&Settings::default()).contains(&"percpu"));
         let each = Settings { per_cpu: true, ..Settings::default() };
         assert!(names(&each).contains(&"percpu"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_numbers_are_refused() {
+    fn invalid_numbers_are_refused() {
         for wrong in [
             Settings { interval: Duration::from_micros(10), ..Settings::default() },
             Settings { interval: Duration::from_secs(100_000), ..Settings::default() },

@@ -1,4 +1,4 @@
-//! Rows in columns, with room that is kept from tick to tick.
+//! Rows in columns, with buffers that are reused from tick to tick.
 //!
 //! The same shape serves one tick (filled by collectors, read by the summary) and
 //! a batch of ticks (filled by [`Table::append`], written to disk).
@@ -14,7 +14,7 @@ use crate::catalog::{Metric, Row, Scope, Type, Value};
 pub struct Table {
     scope: Scope,
     metrics: Vec<&'static Metric>,
-    /// Each group and its first column: asked for several times for every row.
+    /// Each group and its first column: looked up several times for every row.
     groups: Vec<(&'static str, usize)>,
     times: Vec<Duration>,
     entities: Vec<Entity>,
@@ -23,12 +23,12 @@ pub struct Table {
     places: HashMap<Entity, usize>,
 }
 
-/// The values of one metric, a place for each row.
+/// The values of one metric, a slot for each row.
 #[derive(Debug, Clone)]
 pub struct Column {
     /// Whether the row has a value.
     pub present: Vec<bool>,
-    /// The values; a row without one holds a zero that nobody may read.
+    /// The values; a row without one holds a zero that must not be read.
     pub cells: Cells,
 }
 
@@ -39,7 +39,7 @@ pub enum Cells {
     U64(Vec<u64>),
     /// Real numbers.
     F64(Vec<f64>),
-    /// Places in a list of words.
+    /// Indices into a list of symbols.
     Symbol(Vec<u8>),
 }
 
@@ -159,7 +159,7 @@ impl Table {
         &self.times
     }
 
-    /// Whom each row is about.
+    /// The entity of each row.
     pub fn entities(&self) -> &[Entity] {
         &self.entities
     }
@@ -169,7 +169,7 @@ impl Table {
         &self.columns
     }
 
-    /// Forgets the rows and keeps the memory.
+    /// Clears the rows and keeps the allocations.
     pub fn clear(&mut self) {
         self.times.clear();
         self.entities.clear();
@@ -188,7 +188,7 @@ impl Table {
         });
     }
 
-    /// Takes the last row back, if it is this entity's.
+    /// Removes the last row, if it is this entity's.
     pub fn remove_last_row(&mut self, entity: Entity) {
         if self.entities.last() == Some(&entity) {
             self.entities.pop();
@@ -204,7 +204,7 @@ impl Table {
         R::from_each(|column| self.columns.get(first? + column)?.get(place))
     }
 
-    /// One group of values of every row, and whom it is about.
+    /// One group of values of every row, and its entity.
     pub fn rows<R: Row>(&self) -> impl Iterator<Item = (Entity, R)> {
         self.entities.iter().enumerate().map(|(place, entity)| (*entity, self.get(place)))
     }
@@ -223,7 +223,7 @@ impl Table {
         }
     }
 
-    /// Puts another value into a row, or none.
+    /// Replaces a value of a row, or clears it.
     pub(crate) fn replace(&mut self, column: usize, row: usize, value: Option<Value>) {
         match value {
             Some(value) => self.columns[column].set(row, value),
@@ -236,7 +236,7 @@ impl Table {
         self.append_row_as(other, place, other.times[place], other.entities[place]);
     }
 
-    /// The same, as if it were of another moment and of somebody else.
+    /// The same, with another time and another entity.
     pub(crate) fn append_row_as(
         &mut self,
         other: &Table,
@@ -252,7 +252,7 @@ impl Table {
         }
     }
 
-    /// The row of an entity in this tick, made when it is not there yet.
+    /// The row of an entity in this tick, created when needed.
     fn place(&mut self, at: Duration, entity: Entity) -> usize {
         // Collectors write all groups of an entity one after the other.
         if let Some(last) = self.entities.last()
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_the_rows_of_every_tick_apart() {
+    fn a_batch_has_separate_rows_for_every_tick() {
         let mut tick = Table::new(Scope::Process, &[First::METRICS]);
         let mut batch = tick.clone();
         for second in 1..=2 {

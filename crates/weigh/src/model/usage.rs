@@ -22,7 +22,7 @@ impl End {
     }
 }
 
-/// The name of a signal, as `kill -l` says it.
+/// The name of a signal, as in `kill -l`.
 pub fn signal_name(number: i32) -> String {
     const NAMES: [&str; 31] = [
         "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
@@ -35,7 +35,7 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// What a process and its waited-for descendants used, as `wait4` tells it.
+/// What a process and its reaped descendants used, as `wait4` reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in user mode, in seconds.
@@ -48,9 +48,9 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that read from storage.
     pub major_faults: u64,
-    /// Times it gave up the CPU by itself.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
@@ -60,15 +60,15 @@ impl Usage {
         self.user_seconds + self.system_seconds
     }
 
-    /// Takes off the time before exec: it was weigh's, in the kernel for the most part.
+    /// Subtracts the time before exec: it was weigh's, in the kernel for the most part.
     pub fn take_off(&mut self, seconds: f64) {
         let from_system = seconds.min(self.system_seconds);
         self.system_seconds -= from_system;
         self.user_seconds = (self.user_seconds - (seconds - from_system)).max(0.0);
     }
 
-    /// What is left without a part of it; the largest size stays. The kernel splits the CPU time of
-    /// both by its clock ticks, so what is too much of the one is taken off the other.
+    /// The rest without a part of it; the largest size stays. The kernel splits the CPU time of
+    /// both by its clock ticks, so an excess in the one is subtracted from the other.
     pub fn less(&self, part: &Usage) -> Usage {
         let user = self.user_seconds - part.user_seconds;
         let system = self.system_seconds - part.system_seconds;
@@ -110,9 +110,10 @@ pub struct Io {
     pub write_calls: u64,
     /// Bytes fetched from storage (`read_bytes`).
     pub storage_read_bytes: u64,
-    /// Bytes on their way to storage (`write_bytes`).
+    /// Bytes sent to storage (`write_bytes`).
     pub storage_written_bytes: u64,
-    /// Bytes counted as written whose file was cut before they got there (`cancelled_write_bytes`).
+    /// Bytes counted as written whose file was truncated before writeback
+    /// (`cancelled_write_bytes`).
     pub cancelled_bytes: u64,
 }
 
@@ -130,7 +131,7 @@ impl Io {
         }
     }
 
-    /// The six counts that figures tell, in their order.
+    /// The six counts that figures report, in their order.
     pub fn counts(&self) -> [u64; 6] {
         [
             self.read_bytes,
@@ -142,7 +143,7 @@ impl Io {
         ]
     }
 
-    /// What is left without a part of it.
+    /// The rest without a part of it.
     pub fn less(&self, part: &Io) -> Io {
         Io {
             read_bytes: self.read_bytes.saturating_sub(part.read_bytes),

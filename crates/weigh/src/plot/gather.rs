@@ -19,7 +19,7 @@ use crate::summary::{Accumulator, Figures};
 /// The charts of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gallery {
-    /// Of its processes, the most telling first.
+    /// Of its processes, the most relevant first.
     pub run: Vec<Chart>,
     /// Of GPUs and of processes on them.
     pub gpus: Vec<Chart>,
@@ -121,14 +121,14 @@ impl Gatherer {
     ) -> Result<Gallery, crate::record::Error> {
         let groups = crate::catalog::all_groups();
         let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
-        gatherer.processes.programs.tell_programs_apart();
+        gatherer.processes.programs.group_by_program();
         gatherer.through(recording, &groups)
     }
 
-    /// Programs are told apart from the beginning, not their processes.
+    /// Uses parts for programs from the beginning, not for processes.
     #[cfg(test)]
-    pub(super) fn crowd_by_program(&mut self) {
-        self.processes.programs.tell_programs_apart();
+    pub(super) fn group_by_program(&mut self) {
+        self.processes.programs.group_by_program();
     }
 
     fn through(
@@ -150,14 +150,14 @@ impl Gatherer {
         Ok(self.finish(&summary.finish().figures))
     }
 
-    /// Takes in something that happened.
+    /// Applies an event.
     pub fn event(&mut self, entry: &Entry) {
         self.processes.event(entry);
         self.times.event(entry);
     }
 
-    /// Takes in what was measured at one moment. The summary has taken it in already: charts and
-    /// figures are made of the same numbers.
+    /// Applies a tick. The summary has already applied it: charts and figures are made of the same
+    /// numbers.
     pub fn tick(&mut self, tick: &Tick, summary: &Accumulator) {
         let at = tick.at.as_secs_f64();
         self.times.extend_to(at);
@@ -176,7 +176,7 @@ impl Gatherer {
             }
         }
         if tick.is_complete() {
-            self.processes.programs.look(at, summary.cpu_so_far());
+            self.processes.programs.tick(at, summary.cpu_so_far());
             let sums = self.processes.sums();
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
             charts.for_each(|chart| chart.push(at, sums));
@@ -204,12 +204,12 @@ impl Gatherer {
         }
         let mut node = Vec::new();
         for catalogued in self.catalogued {
-            let room = match catalogued.scope {
+            let section = match catalogued.scope {
                 Scope::Own => &mut gallery.own,
                 Scope::Run | Scope::Cgroup | Scope::Process => &mut gallery.run,
                 _ => &mut node,
             };
-            room.extend(catalogued.chart(&timeline));
+            section.extend(catalogued.chart(&timeline));
         }
         gallery.node.splice(0..0, node);
         let Gallery { run, gpus, node, own } = &mut gallery;

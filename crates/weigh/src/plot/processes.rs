@@ -1,8 +1,7 @@
-//! The processes of a run, followed from row to row.
+//! The processes of a run, tracked from row to row.
 //!
-//! A process that did not run has no row for that tick: its values are carried on. Sums are
-//! kept up to date by what changed, so a tick costs what its rows cost, however many
-//! processes there are.
+//! A process that did not run has no row for that tick: its values are carried forward. Sums are
+//! updated incrementally, so a tick costs what its rows cost, however many processes there are.
 
 use std::collections::HashMap;
 
@@ -13,23 +12,23 @@ use crate::catalog::{Metric, Row};
 use crate::model::{Cells, Column, Entity, ProcessId, Table, program_name};
 use crate::record::{Entry, Event};
 
-/// Everybody who is alive, and what they have together.
+/// All running processes, and their sums.
 #[derive(Debug)]
 pub(super) struct PlottedProcesses {
     alive: HashMap<ProcessId, PlottedProcess>,
-    /// What each is called, and its parent.
+    /// The name of each, and its parent.
     names: HashMap<ProcessId, (String, u32)>,
     sums: ProcessMetricSums,
     /// The same by program.
     pub programs: Programs,
 }
 
-/// Somebody who is alive.
+/// A running process.
 #[derive(Debug)]
 pub(super) struct PlottedProcess {
     /// Which program or process it is counted for.
     pub slot: usize,
-    /// Its values as last seen, in the order of the table's columns; NaN when not known.
+    /// Its last sampled values, in the order of the table's columns; NaN when not known.
     pub values: Vec<f64>,
     /// What is counted for it, for each measure of [`Programs`].
     pub counted: Vec<f64>,
@@ -38,18 +37,18 @@ pub(super) struct PlottedProcess {
 }
 
 impl PlottedProcesses {
-    /// Nobody yet, with these columns.
+    /// No process yet, with these columns.
     pub(super) fn new(metrics: &[&'static Metric], programs: Programs) -> PlottedProcesses {
         let (alive, names) = (HashMap::new(), HashMap::new());
         PlottedProcesses { alive, names, sums: ProcessMetricSums::new(metrics), programs }
     }
 
-    /// What a process of the run is called.
+    /// The name of a process of the run.
     pub(super) fn name(&self, id: &ProcessId) -> Option<String> {
         self.names.get(id).map(|(name, _)| name.clone())
     }
 
-    /// Takes in the rows of a tick.
+    /// Applies the rows of a tick.
     pub(super) fn rows(&mut self, table: &Table) {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
@@ -80,7 +79,7 @@ impl PlottedProcesses {
         );
     }
 
-    /// Slots may have become one.
+    /// Slots may have been merged.
     fn follow_merges(&mut self) {
         for (from, into) in self.programs.take_merges() {
             for member in self.alive.values_mut() {
@@ -93,7 +92,7 @@ impl PlottedProcesses {
         }
     }
 
-    /// Takes in something that happened.
+    /// Applies an event.
     pub(super) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::ProcessStart { pid, started, parent, name, command, tool } => {
@@ -113,7 +112,7 @@ impl PlottedProcesses {
                     let parent_is_here = || self.alive.keys().any(|one| Some(one.pid) == parent);
                     let stays = usage.is_some() || (parent.is_some() && !parent_is_here());
                     self.sums.exited(&member.values, stays);
-                    self.programs.went(&member);
+                    self.programs.exit(&member);
                 }
             }
             _ => {}
@@ -136,8 +135,8 @@ impl PlottedProcesses {
 }
 
 impl PlottedProcess {
-    /// What its memory is where a row does not say: none while it is counted for another
-    /// process, and not known when that has just ended.
+    /// Its memory where a row has none: zero while it is counted for another process, and not known
+    /// when that has just exited.
     fn memory_if_missing(&mut self, table: &Table, row: usize) -> Option<f64> {
         let now = table.get::<ProcessMemory>(row).address_space?;
         let is_shared = now == AddressSpace::Shared;
@@ -150,7 +149,7 @@ impl PlottedProcess {
     }
 }
 
-/// A cell as a number; words are none.
+/// A cell as a number; symbols have none.
 pub(super) fn number(column: &Column, row: usize) -> Option<f64> {
     match &column.cells {
         Cells::U64(cells) if column.present[row] => Some(cells[row] as f64),

@@ -1,8 +1,8 @@
-//! What each program of a run has and does: the parts of the charts that are stacked.
+//! What each program of a run uses: the parts of the stacked charts.
 //!
-//! A run of a few processes is shown process by process, a run of many program by program,
-//! and what is too small to be seen as "others". Which is which is only known at the end, so
-//! parts are merged as they become too many; a part keeps its colour in every chart.
+//! A run of a few processes is shown process by process, a run of many program by program, and what
+//! is too small to be visible as "others". Which is which is only known at the end, so parts are
+//! merged when there are too many; a part keeps its colour in every chart.
 //!
 //! CPU time of the run that no sample has found at a process (of processes too short to be
 //! sampled, and of the last moments of others) is unattributed, which is no program.
@@ -23,7 +23,7 @@ pub(super) struct Measure {
     pub name: String,
     /// What the chart shows, before `by program`.
     pub title: String,
-    /// How it was got.
+    /// Its source.
     pub note: String,
     /// The unit of the value.
     pub unit: Unit,
@@ -36,11 +36,11 @@ pub(super) struct Measure {
 /// How a measure is shown over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MeasureForm {
-    /// As it is; it goes with the process.
+    /// As it is; it ends with the process.
     Level,
-    /// What was counted so far; it stays when the process goes.
+    /// The count so far; it stays after the exit.
     Total,
-    /// What is counted in a second.
+    /// The rate per second.
     Rate,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum MeasureOf {
     CpuTime(usize, usize, Option<usize>),
     /// One column.
     Column(usize),
-    /// That it is there.
+    /// That it exists.
     Count,
 }
 
@@ -62,10 +62,10 @@ impl MeasureOf {
     fn value(self, values: &[f64]) -> f64 {
         let known = |column: usize| values.get(column).copied().unwrap_or(f64::NAN);
         match self {
-            // The look at the first may be old: it is never above the second. NaN gives way.
+            // The sample of the first may be old: it is never above the second. NaN gives way.
             MeasureOf::CappedBy(first, second) => known(first).min(known(second)),
             MeasureOf::Column(column) => known(column),
-            // Clock ticks of both are cut off. The third may be old: then it is below them.
+            // Clock ticks of both are truncated. The third may be old: then it is below them.
             MeasureOf::CpuTime(user, system, finer) => {
                 let ticks = known(user) + known(system);
                 finer.map_or(ticks, |finer| ticks.max(known(finer)))
@@ -101,28 +101,28 @@ struct Slot {
     process: Option<ProcessId>,
 }
 
-/// CPU time as it is drawn: together not more than the run used.
+/// CPU time as it is drawn: in total at most what the run used.
 #[derive(Debug, Default)]
 struct Attributed {
     /// What of each slot is drawn so far.
     totals: Vec<f64>,
-    /// What the run had used when the last window ended.
+    /// CPU time of the run at the end of the last window.
     run: f64,
 }
 
 #[derive(Debug)]
 struct Counter {
     measure: Measure,
-    /// What each slot has.
+    /// The value of each slot.
     sums: Vec<f64>,
-    /// How many of each slot it is not known of.
+    /// Of how many members of each slot it is not known.
     unknown: Vec<u32>,
-    /// The most that each slot had.
+    /// The peak of each slot.
     peaks: Vec<f64>,
     curve: ChartCurve,
 }
 
-/// What each program has and does, over time.
+/// What each program uses, over time.
 #[derive(Debug)]
 pub(super) struct Programs {
     /// The first is the others, the second what is unattributed.
@@ -131,11 +131,11 @@ pub(super) struct Programs {
     merges: Vec<(usize, usize)>,
     by_process: bool,
     attributed: Attributed,
-    /// More cores than these cannot be busy.
+    /// At most so many cores can be used.
     cores: f64,
 }
 
-/// Where everybody is counted who has no slot.
+/// Where processes without a slot are counted.
 const OTHERS: usize = 0;
 
 /// Where CPU time of the run is counted that no sample has found at a process.
@@ -144,15 +144,15 @@ const UNATTRIBUTED: usize = 1;
 /// The first slot of a process or program.
 const FIRST: usize = 2;
 
-/// Processes are told apart up to here.
+/// Processes have slots of their own up to this number.
 const MOST_PROCESSES: usize = MAX_SERIES - 1;
 
-/// Programs that are followed at once; the small ones are found out at the end.
+/// Programs that are tracked at once; the small ones are determined at the end.
 const MOST_FOLLOWED: usize = 24;
 
 impl Programs {
-    /// Nobody yet, on a machine of so many cores. The first measure says how large a program is,
-    /// the second what CPU time it took: by these two the small ones are found.
+    /// No process yet, on a machine of so many cores. The first measure is the size of a program,
+    /// the second its CPU time: these two determine the small ones.
     pub(super) fn new(measures: Vec<Measure>, cores: f64) -> Programs {
         let counter = |measure: Measure| Counter {
             curve: match measure.shown {
@@ -178,17 +178,17 @@ impl Programs {
         }
     }
 
-    /// Programs are told apart from the beginning, not their processes. Before anybody comes.
-    pub(super) fn tell_programs_apart(&mut self) {
+    /// Uses slots for programs from the beginning, not for processes. Before the first process.
+    pub(super) fn group_by_program(&mut self) {
         self.by_process = false;
     }
 
-    /// Slots that became one since the last time: the higher is part of the lower now.
+    /// Slots merged since the last call: the higher is part of the lower now.
     pub(super) fn take_merges(&mut self) -> Vec<(usize, usize)> {
         std::mem::take(&mut self.merges)
     }
 
-    /// Where somebody is counted.
+    /// Where a process is counted.
     pub(super) fn slot(&mut self, id: ProcessId, program: &str) -> usize {
         if self.by_process && self.slots.len() - FIRST >= MOST_PROCESSES {
             self.by_process = false;
@@ -218,13 +218,13 @@ impl Programs {
         self.slots.len() - 1
     }
 
-    /// A process runs another program now.
+    /// A process called exec.
     pub(super) fn execs(&mut self, member: &PlottedProcess, id: ProcessId, program: &str) -> usize {
         if self.by_process {
             self.slots[member.slot].program = program.to_owned();
             return member.slot;
         }
-        self.went(member);
+        self.exit(member);
         let slot = self.slot(id, program);
         for (counter, counted) in self.counters.iter_mut().zip(&member.counted) {
             counter.add(slot, *counted);
@@ -232,7 +232,7 @@ impl Programs {
         slot
     }
 
-    /// What is counted of somebody who has just come to a slot: nothing is known yet.
+    /// The counts of a process that was just added to a slot: nothing is known yet.
     pub(super) fn started(&mut self, slot: usize) -> Vec<f64> {
         for counter in &mut self.counters {
             counter.add(slot, f64::NAN);
@@ -258,15 +258,15 @@ impl Programs {
         }
     }
 
-    /// A process went.
-    pub(super) fn went(&mut self, member: &PlottedProcess) {
+    /// A process exited.
+    pub(super) fn exit(&mut self, member: &PlottedProcess) {
         for (counter, counted) in self.counters.iter_mut().zip(&member.counted) {
             counter.take(member.slot, *counted);
         }
     }
 
-    /// Everybody was sampled, and the run has used so much CPU time in all.
-    pub(super) fn look(&mut self, at: f64, run_cpu: f64) {
+    /// All processes were sampled, and the run has used so much CPU time in all.
+    pub(super) fn tick(&mut self, at: f64, run_cpu: f64) {
         let sampled = self.counters.get(CPU).map_or(0.0, |cpu| cpu.sums.iter().sum());
         for counter in &mut self.counters {
             match (counter.measure.is_cpu_time(), counter.measure.shown) {
@@ -274,14 +274,14 @@ impl Programs {
                     self.attributed.window(counter, at, run_cpu, self.cores);
                 }
                 (true, MeasureForm::Total) => {
-                    counter.look_with(at, (run_cpu - sampled).max(0.0));
+                    counter.tick_with(at, (run_cpu - sampled).max(0.0));
                 }
-                _ => counter.look(at),
+                _ => counter.tick(at),
             }
         }
     }
 
-    /// How much each slot matters: its share of the largest size and of the CPU time.
+    /// The weight of each slot: its share of the largest size and of the CPU time.
     fn weights(&self) -> Vec<f64> {
         let mut weights = vec![0.0; self.slots.len()];
         let mut add = |parts: &[f64]| {
@@ -289,7 +289,7 @@ impl Programs {
             weights.iter_mut().zip(parts).for_each(|(weight, part)| *weight += part / all);
         };
         if let Some(size) = self.counters.get(SIZE) {
-            // Somebody who has just come has no peak yet.
+            // A process that has just started has no peak yet.
             let sizes = size.peaks.iter().zip(&size.sums).map(|(peak, sum)| peak.max(*sum));
             add(&sizes.collect::<Vec<_>>());
         }
@@ -319,7 +319,7 @@ impl Programs {
         self.merges.push((from, into));
     }
 
-    /// The charts, in the order of the measures; of what never was anything there is none.
+    /// The charts, in the order of the measures; those without values are omitted.
     pub(super) fn charts(mut self, timeline: &Timeline) -> Vec<Chart> {
         while self.slots.len() - FIRST >= MAX_SERIES {
             self.merge_smallest();
@@ -337,9 +337,9 @@ impl Programs {
 
 const BY_PROCESS: &str = "by process";
 
-/// The place of the measure of sizes.
+/// The index of the measure of sizes.
 const SIZE: usize = 0;
-/// The place of the measure of CPU time.
+/// The index of the measure of CPU time.
 const CPU: usize = 1;
 
 impl Slot {
@@ -360,9 +360,9 @@ impl Measure {
 impl Attributed {
     /// Draws the CPU time of a window that is long enough for a rate.
     ///
-    /// The run's count is exact, and clock ticks of processes come in late: what they have more
-    /// than the run used in this window was used before it, and is drawn when there is room. So
-    /// the areas together are what the run used, which is what the figures say.
+    /// The run's counter is exact, and clock ticks of processes are late: their excess over what
+    /// the run used in this window was used before it, and is drawn when it fits. So the areas sum
+    /// up to what the run used, as in the figures.
     fn window(&mut self, counter: &mut Counter, at: f64, run: f64, cores: f64) {
         let Some(length) = counter.curve.due(at) else { return };
         self.totals.resize(counter.sums.len(), 0.0);
@@ -375,7 +375,7 @@ impl Attributed {
         let share = if waiting > used { used / waiting } else { 1.0 };
         for (slot, drawn) in self.totals.iter_mut().enumerate() {
             *drawn += match slot {
-                // Less than this is what sums of floating-point numbers are apart.
+                // Smaller differences are rounding errors of floating-point sums.
                 UNATTRIBUTED if used - waiting < 1e-6 => 0.0,
                 UNATTRIBUTED => used - waiting,
                 slot => (counter.sums[slot] - *drawn) * share,
@@ -394,14 +394,14 @@ impl Attributed {
 }
 
 impl Counter {
-    /// A level is added to a slot; totals are only ever raised.
+    /// Adds a gauge to a slot; counters are only ever raised.
     fn add(&mut self, slot: usize, level: f64) {
         if self.measure.shown == MeasureForm::Level {
             if level.is_nan() { self.unknown[slot] += 1 } else { self.sums[slot] += level }
         }
     }
 
-    /// A level is taken from a slot.
+    /// Subtracts a gauge from a slot.
     fn take(&mut self, slot: usize, level: f64) {
         if self.measure.shown == MeasureForm::Level {
             if level.is_nan() { self.unknown[slot] -= 1 } else { self.sums[slot] -= level }
@@ -409,12 +409,12 @@ impl Counter {
     }
 
     /// The same, with so much that is unattributed.
-    fn look_with(&mut self, at: f64, unattributed: f64) {
+    fn tick_with(&mut self, at: f64, unattributed: f64) {
         self.sums[UNATTRIBUTED] = unattributed;
-        self.look(at);
+        self.tick(at);
     }
 
-    fn look(&mut self, at: f64) {
+    fn tick(&mut self, at: f64) {
         for (peak, sum) in self.peaks.iter_mut().zip(&self.sums) {
             *peak = peak.max(*sum);
         }
@@ -422,7 +422,7 @@ impl Counter {
             self.curve.push(at, &self.sums);
             return;
         }
-        // What is not known of one of them is not known of all together.
+        // If one of them is not known, neither is the sum.
         let known = self.sums.iter().zip(&self.unknown);
         let row: Vec<f64> =
             known.map(|(sum, count)| if *count > 0 { f64::NAN } else { *sum }).collect();

@@ -251,7 +251,7 @@ fn vfork_child_adds_no_memory_and_leaves_no_gap() {
     // The child calls exec: its RSS is known before its PSS.
     run.sample(1.0, processes(&[(11, 3, 0.0)], None));
     let mut gatherer = gatherer(&run, &[]);
-    gatherer.crowd_by_program();
+    gatherer.group_by_program();
     let (gallery, _) = with_figures(&run, gatherer);
     assert_eq!(series(chart(&gallery, "memory"), "one"), [400.0, 403.0]);
     let sums = chart(&gallery, "process-memory-bytes");

@@ -7,7 +7,7 @@
 //!
 //! What surprised us: when such a process exits and its parent reaps it, all it ever used moves
 //! into the parent's counters of reaped children at once, its baseline included. That part is
-//! subtracted where it arrives, which may be a tick after the exit was seen.
+//! subtracted where it arrives, which may be a tick after the exit was detected.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -179,7 +179,7 @@ struct ProcessColumns {
     own: Vec<usize>,
     reaped: Vec<usize>,
     high_water: Option<usize>,
-    /// Where counts go when a process is reaped, and from where.
+    /// Where counts move when a process is reaped, and from where.
     moves: Vec<(usize, Vec<usize>)>,
 }
 
@@ -304,7 +304,7 @@ mod tests {
             Some(9),
             "a new peak"
         );
-        // Who comes later begins at nothing.
+        // A process that starts later has a baseline of zero.
         starts(&mut baseline, 61, 10);
         assert_eq!(tick(&mut baseline, 3, &[(61, 0.5, 0.0, 3, 4)]), [(0.5, 0.0, 3, Some(4))]);
     }
@@ -335,9 +335,9 @@ mod tests {
         tick(&mut baseline, 0, &[(10, 5.0, 0.0, 10, 1), (11, 40.0, 2.0, 600, 1)]);
         tick(&mut baseline, 1, &[(11, 41.0, 2.0, 700, 1)]);
         exits(&mut baseline, 11);
-        // Seen to be gone, and not yet waited for.
+        // Its exit was detected, and it is not reaped yet.
         assert_eq!(tick(&mut baseline, 2, &[(10, 5.0, 0.0, 10, 1)]), [(0.0, 0.0, 0, None)]);
-        // 41.3 of its own and 2 of its children move; 42 of them were before us.
+        // 41.3 of its own and 2 of its children move; 42 of them are baseline.
         let arrived = tick(&mut baseline, 3, &[(10, 5.0, 43.3, 720, 1)])[0];
         assert!((arrived.1 - 1.3).abs() < 1e-9, "{arrived:?}");
         assert_eq!(arrived.2, 110, "710 bytes moved, 600 of them before us");

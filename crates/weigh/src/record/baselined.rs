@@ -1,7 +1,7 @@
 //! The batches of a stream with the attach baseline subtracted: what exported tables are made of.
 //!
-//! Batches of a run that weigh started pass as they are. Of others the columns that the baseline is
-//! about are replaced, and every other column passes, also one that this weigh does not know.
+//! Batches of a run that weigh started pass unchanged. In others the columns with a baseline are
+//! replaced, and every other column passes, also one that this weigh does not know.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct BaselinedBatches {
 
 struct Subtraction {
     baseline: AttachBaseline,
-    /// What happened and was not taken into account yet.
+    /// Events that were not applied yet.
     entries: IntoIter<Entry>,
     table: Table,
     started: Duration,
@@ -49,12 +49,12 @@ impl BaselinedBatches {
         Ok(Some(BaselinedBatches { batches, baseline }))
     }
 
-    /// What its columns are; nothing when not even that has reached the disk.
+    /// Its columns; nothing when not even the schema has reached the disk.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.batches.schema()
     }
 
-    /// Rows of all complete batches together.
+    /// Rows of all complete batches.
     pub fn rows(&self) -> u64 {
         self.batches.rows
     }
@@ -70,7 +70,7 @@ impl Iterator for BaselinedBatches {
                 Err(error) => return Some(Err(error)),
             };
             let Some(baseline) = &mut self.baseline else { return Some(Ok(batch)) };
-            // One that makes no sense costs that batch; `Losses` says so.
+            // An invalid one costs that batch; `Losses` reports it.
             if let Some(batch) = baseline.subtract(&batch) {
                 return Some(Ok(batch));
             }
@@ -85,7 +85,7 @@ impl Subtraction {
         let mut row = 0;
         while row < self.table.len() {
             let at = self.table.times()[row];
-            // As in a replay: events of a moment come before its rows.
+            // As in a replay: events of a moment precede its rows.
             while let Some(entry) = self.entries.as_slice().first()
                 && entry.seconds <= at.as_secs_f64()
             {

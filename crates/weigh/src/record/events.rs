@@ -23,7 +23,7 @@ impl Entry {
         Entry { seconds: at.as_secs_f64(), event }
     }
 
-    /// When it happened, to the nanosecond; the beginning when a stranger's moment is none.
+    /// When it happened, to the nanosecond; zero when the recorded time is invalid.
     pub fn at(&self) -> Duration {
         Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
     }
@@ -33,13 +33,13 @@ impl Entry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A process of the run was seen for the first time.
+    /// A process of the run was first sampled.
     ProcessStart {
         /// Its pid.
         pid: u32,
         /// Clock ticks from boot to its start.
         started: u64,
-        /// The process that started it, or took it over.
+        /// The process that started it, or to which it was reparented.
         parent: u32,
         /// Its name.
         name: String,
@@ -50,7 +50,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
     },
-    /// A process became another program.
+    /// A process called exec.
     ProcessExec {
         /// Its pid.
         pid: u32,
@@ -71,21 +71,21 @@ pub enum Event {
         pid: u32,
         /// Clock ticks from boot to its start.
         started: u64,
-        /// How; null when its parent reaped it and only that it is gone is known.
+        /// How; null when its parent reaped it and nothing but its exit is known.
         end: Option<End>,
-        /// What it and its waited-for children used; null like `end`.
+        /// What it and its reaped children used; null like `end`.
         usage: Option<Usage>,
-        /// All CPU time of its own, from a clock of the kernel's that outlives it; null where
-        /// there was none.
+        /// All CPU time of its own, from a kernel clock that outlives it; null where there was
+        /// none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cpu_seconds: Option<f64>,
-        /// The most memory it had, from its last account; null where there was none.
+        /// Its peak memory, from its exit record; null where there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory_peak_bytes: Option<u64>,
     },
     /// A phase began.
     PhaseStart {
-        /// Tells phases of the same name apart.
+        /// Distinguishes phases of the same name.
         id: String,
         /// Its name.
         name: String,
@@ -93,8 +93,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
-    /// The command of a phase has begun: from here on this process and what it starts are
-    /// the phase's.
+    /// The command of a phase has started: from here on this process and its descendants belong to
+    /// the phase.
     PhaseCommand {
         /// Which phase.
         id: String,
@@ -118,14 +118,14 @@ pub enum Event {
         account: Option<Account>,
     },
     /// A `weigh mark` or `weigh phase` inside the run has sent its last message: what it used
-    /// itself is in the counters of whoever waited for it, and is not the run's.
+    /// itself is in the counters of the process that reaped it, and is not the run's.
     Helper(Helper),
-    /// Somebody marked this moment.
+    /// A mark was set at this moment.
     Mark {
-        /// With these words.
+        /// Its text.
         text: String,
     },
-    /// A GPU is there.
+    /// A GPU was detected.
     Gpu(Box<Gpu>),
     /// Something could not be measured or written.
     Fault {
@@ -134,21 +134,21 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// The kernel has killed processes for want of memory, in the control group of the run.
+    /// The kernel has OOM-killed processes in the cgroup of the run.
     OutOfMemory {
         /// How many.
         kills: u64,
-        /// Whom, as far as the kernel's log could be read.
+        /// Which, as far as the kernel's log could be read.
         #[serde(default)]
         victims: Vec<Victim>,
     },
-    /// The command ended; the exact account of the run.
+    /// The command exited; the exact account of the run.
     RunEnd(RunEnd),
-    /// What ran already is followed no longer.
+    /// Monitoring of an attached target has ended.
     WatchEnd(WatchEnd),
 }
 
-/// A process that the kernel has killed.
+/// A process that was OOM-killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Victim {
     /// Its pid.
@@ -158,53 +158,51 @@ pub struct Victim {
 }
 
 impl Event {
-    /// A process ended: how, and what it and its waited-for children used, as far as that is
-    /// known.
+    /// A process exited: how, and what it and its reaped children used, as far as that is known.
     pub fn ended(id: ProcessId, end: Option<End>, usage: Option<Usage>) -> Event {
         let ProcessId { pid, started } = id;
         Event::ProcessExit { pid, started, end, usage, cpu_seconds: None, memory_peak_bytes: None }
     }
 
-    /// Whether nothing of the run comes after it.
+    /// Whether it is the last event of the run.
     pub fn is_last(&self) -> bool {
         matches!(self, Event::RunEnd(_) | Event::WatchEnd(_))
     }
 }
 
-/// The end of following what ran already.
+/// The end of monitoring an attached target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WatchEnd {
     /// Why it ended.
     pub why: StopReason,
-    /// How the process that was followed ended; null when it goes on, when there were several,
-    /// and when the kernel does not tell.
+    /// How the attached process exited; null when it still runs, when there were several, and when
+    /// the kernel does not report it.
     pub end: Option<End>,
-    /// How long it was followed, in seconds.
+    /// How long it was monitored, in seconds.
     pub duration_seconds: f64,
-    /// CPU time of every process that was followed, from perf task clocks; null when there were
-    /// none.
+    /// CPU time of all monitored processes, from perf task clocks; null when there were none.
     #[serde(default)]
     pub task_clock_seconds: Option<f64>,
     /// When those clocks were started, in seconds since the run began.
     #[serde(default)]
     pub task_clock_began_seconds: Option<f64>,
-    /// Processes that go on.
+    /// Processes that still run.
     pub left: Vec<u32>,
-    /// Whether processes may have come and gone between two ticks.
+    /// Whether processes may have started and exited between two ticks.
     pub some_unseen: bool,
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
 }
 
-/// Why following came to its end.
+/// Why monitoring ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// What was followed has ended.
+    /// All of the target exited.
     Ended,
-    /// The time that was asked for is over.
+    /// The requested duration is over.
     Time,
-    /// Somebody asked weigh to stop.
+    /// weigh was asked to stop.
     Asked,
 }
 
@@ -223,10 +221,10 @@ pub struct Helper {
 /// What their exits took is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HelperUsage {
-    /// Since their program began.
+    /// Since exec of their program.
     pub usage: Usage,
-    /// Before that: fork, exec and the loader. Zero for a process that had been another program
-    /// for longer than that takes.
+    /// Before that: fork, exec and the loader. Zero for a process that ran another program for
+    /// longer than that takes.
     pub startup: Usage,
     /// I/O, the message included.
     pub io: Io,
@@ -248,20 +246,20 @@ impl HelperUsage {
     }
 }
 
-/// What a phase knows of its command beside what `wait4` says.
+/// What a phase knows of its command beside what `wait4` reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     /// CPU time of everything the command started, from a perf task clock of its own.
     pub task_clock_seconds: Option<f64>,
-    /// I/O of the command and of the children that were waited for.
+    /// I/O of the command and of the children it reaped.
     pub io: Option<Io>,
-    /// The command's process's size before it became the command: `largest_rss_bytes` is not
-    /// below it, whatever the command needed.
+    /// The RSS of the command's process before exec: `largest_rss_bytes` is at least this, whatever
+    /// the command needed.
     pub rss_before_exec_bytes: u64,
 }
 
 impl Account {
-    /// The same, where children that are not the command's were waited for and had this size.
+    /// The same, where children that are not the command's were reaped and had this size.
     pub fn not_below(self, bytes: u64) -> Account {
         Account { rss_before_exec_bytes: self.rss_before_exec_bytes.max(bytes), ..self }
     }
@@ -287,13 +285,13 @@ pub struct RunEnd {
     pub io: Option<Io>,
     /// Processes that outlived the command.
     pub left: Vec<u32>,
-    /// Whether processes may have come and gone between two ticks.
+    /// Whether processes may have started and exited between two ticks.
     pub some_unseen: bool,
-    /// The command's process's size before it became the command, or that of `weigh mark` and
-    /// `weigh phase` inside it: `largest_rss_bytes` is not below it, whatever the command needed.
+    /// The RSS of the command's process before exec, or that of `weigh mark` and `weigh phase`
+    /// inside it: `largest_rss_bytes` is at least this, whatever the command needed.
     pub rss_before_exec_bytes: u64,
-    /// CPU time of the command's process before it became the command: in what is seen of it,
-    /// and not in what was reaped.
+    /// CPU time of the command's process before exec: included in its samples, and not in what was
+    /// reaped.
     #[serde(default)]
     pub cpu_before_exec_seconds: f64,
     /// What `weigh mark` and `weigh phase` inside the run have used: it is in what was reaped, in
@@ -305,12 +303,12 @@ pub struct RunEnd {
 }
 
 impl RunEnd {
-    /// A size that `wait4` tells of the command's process, if it is the command's and not that
-    /// of what was before exec.
+    /// A size that `wait4` reports of the command's process, if it is the command's and not from
+    /// before exec.
     ///
-    /// `ru_maxrss` survives exec: it says nothing that is below what the process had before.
+    /// `ru_maxrss` survives exec: it is never below what the process had before.
     pub fn after_exec(&self, bytes: u64) -> Option<u64> {
-        // The way from there to exec itself takes a few pages more.
+        // From there to exec itself takes a few more pages.
         const A_FEW_PAGES: u64 = 256 << 10;
         (bytes > self.rss_before_exec_bytes + A_FEW_PAGES).then_some(bytes)
     }
@@ -324,7 +322,7 @@ pub struct Reaping {
 }
 
 impl Reaping {
-    /// Takes in an event of a run with these main processes.
+    /// Applies an event of a run with these main processes.
     pub fn event(&mut self, entry: &Entry, mains: &[ProcessId]) {
         let Event::ProcessExit { pid, started, usage: Some(_), .. } = &entry.event else { return };
         let latest = |before: Option<f64>| Some(before.unwrap_or(0.0).max(entry.seconds));

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::Error;
 
-/// Where recordings go when nothing else is said.
+/// Where recordings go by default.
 pub const DEFAULT_DIRECTORY: &str = "weigh-runs";
 
 /// The file by which a directory is claimed.
@@ -26,19 +26,19 @@ pub fn directory_name(started: Timestamp, name: &str) -> String {
     format!("{}-{name}", started.strftime("%Y-%m-%dT%H-%M-%S.%3fZ"))
 }
 
-/// A directory that belongs to one recording: of several that want it, one gets it.
+/// A directory that belongs to one recording: of several that race for it, one gets it.
 #[derive(Debug)]
 pub struct Claim {
     /// Which one.
     pub directory: PathBuf,
-    /// How many directories had to be made for it.
+    /// How many directories had to be created for it.
     pub made: usize,
-    /// `events.jsonl`, which nobody had made before, until a writer takes it.
+    /// `events.jsonl`, newly created, until a writer takes it.
     events: Option<File>,
 }
 
 impl Drop for Claim {
-    /// Nothing stays behind of a recording that did not begin.
+    /// A recording that did not begin leaves nothing behind.
     fn drop(&mut self) {
         if self.events.is_some() {
             let _ = std::fs::remove_file(self.directory.join(EVENTS));
@@ -48,19 +48,19 @@ impl Drop for Claim {
 }
 
 impl Claim {
-    /// Claims a directory that is empty or has to be made.
+    /// Claims a directory that is empty or has to be created.
     pub fn of(directory: &Path) -> Result<Claim, Error> {
         let made = create_directory(directory)?;
         Claim::take(directory.to_owned(), made)
     }
 
-    /// Claims a new directory of this name, with a number behind it when it is taken.
+    /// Claims a new directory of this name, with a numeric suffix when it already exists.
     pub fn new_in(parent: &Path, name: &str) -> Result<Claim, Error> {
         let (directory, made) = create_new_directory(parent, name)?;
         Claim::take(directory, made)
     }
 
-    /// The file that was made for the claim; whoever has it removes it, too.
+    /// The file that was created for the claim; its holder also removes it.
     pub(super) fn events(&mut self) -> Option<File> {
         self.events.take()
     }
@@ -81,9 +81,9 @@ impl Claim {
     }
 }
 
-/// Makes a directory that only its owner may enter, with its parents.
+/// Creates a directory that only its owner may enter, with its parents.
 ///
-/// One that exists is taken when it is empty. Returns how many had to be made.
+/// An existing one is used when it is empty. Returns how many had to be created.
 pub fn create_directory(path: &Path) -> Result<usize, Error> {
     let failed = |source| Error::file(path, source);
     let missing = path
@@ -97,9 +97,9 @@ pub fn create_directory(path: &Path) -> Result<usize, Error> {
     }
 }
 
-/// Makes a directory of this name in another one, with a number behind it when it is taken.
+/// Creates a directory of this name in another one, with a numeric suffix when it already exists.
 ///
-/// Returns it, and how many directories had to be made.
+/// Returns it, and how many directories had to be created.
 pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize), Error> {
     let missing = usize::from(!parent.exists());
     let private = |recursive| {
@@ -121,15 +121,15 @@ pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize
     Ok((path, missing + 1))
 }
 
-/// Begins to bring a file to the disk, and does not wait for it.
+/// Starts writeback of a file, and does not wait for it.
 pub fn begin_sync(file: &File) {
     // SAFETY: the descriptor is open; no memory is passed. That it may fail does no harm: it is
     // `fdatasync` that makes sure.
     unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// Opens a file to be read, if it is one: a recording may come from a stranger, and a pipe or a
-/// device in its place would keep us for ever.
+/// Opens a regular file for reading: a recording may be untrusted, and a pipe or a device in its
+/// place would block forever.
 pub fn open_regular(path: &Path) -> Result<File, Error> {
     let failed = |source| Error::file(path, source);
     let file =
@@ -160,7 +160,7 @@ pub fn create_file(path: &Path) -> Result<File, Error> {
         .map_err(|source| Error::file(path, source))
 }
 
-/// Writes a file under another name first, so that it is there whole or not at all.
+/// Writes a file under a temporary name first, so that it exists complete or not at all.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
     let partial = partial_name(path);
     let written = create_file(&partial).and_then(|mut file| {
@@ -177,16 +177,16 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
     renamed
 }
 
-/// The name a file has until it is whole.
+/// The name of a file until it is complete.
 pub fn partial_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     path.with_file_name(name)
 }
 
-/// Removes a recording whose command never began, and as many directories as were made for it.
+/// Removes a recording whose command never started, and the directories created for it.
 ///
-/// Only for whoever has the [`Claim`]: everything in the directory is removed.
+/// Only for the holder of the [`Claim`]: everything in the directory is removed.
 pub fn discard(directory: &Path, made: usize) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -198,8 +198,7 @@ pub fn discard(directory: &Path, made: usize) {
     remove_empty(directory, made);
 }
 
-/// Removes a directory that was made, and those above it that were made for it, if nothing is in
-/// them.
+/// Removes a created directory, and the parents created for it, if they are empty.
 fn remove_empty(directory: &Path, made: usize) {
     for above in directory.ancestors().take(made) {
         // What is left of a run that did not happen is a nuisance at worst.
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_private_and_never_goes_into_somebody_elses_directory() {
+    fn a_recording_is_private_and_never_uses_a_directory_that_is_not_empty() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
         assert_eq!(create_directory(&path).unwrap(), 2);
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_want_a_directory_one_gets_it_and_the_others_remove_nothing() {
+    fn of_many_claims_of_a_directory_one_succeeds_and_the_others_remove_nothing() {
         let parent = tempfile::tempdir().unwrap();
         for round in 0..100 {
             let path = parent.path().join(format!("{round}/run"));
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn claim_that_nobody_used_leaves_nothing_behind() {
+    fn unused_claim_leaves_nothing_behind() {
         let parent = tempfile::tempdir().unwrap();
         drop(Claim::of(&parent.path().join("a/b")).unwrap());
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);

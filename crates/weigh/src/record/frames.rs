@@ -1,10 +1,9 @@
 //! The frames of an Arrow IPC stream, walked before Arrow reads them.
 //!
-//! A stream may be torn, still growing, or from a stranger. Every length must fit
-//! into the file and every buffer unpack to a sensible size. A frame where that is not
-//! so is passed over, and the walk goes on at the next one that makes sense. What Arrow
-//! still stumbles over is an error like any other, and costs that batch alone: its reader
-//! panics on some malformed schemas.
+//! A stream may be torn, still growing, or untrusted. Every length must fit into the file and every
+//! buffer must unpack to a sensible size. An invalid frame is skipped, and the walk resumes at the
+//! next valid one. What Arrow still rejects is an error like any other, and costs that batch alone:
+//! its reader panics on some malformed schemas.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -26,28 +25,28 @@ use super::{Error, files};
 /// The most that one buffer of a batch may unpack to: our own batches have 128 KiB.
 const LARGEST_BUFFER: i64 = 256 << 20;
 
-/// Places at which a frame is looked for after one that makes no sense: a stranger's file
-/// may be full of such places.
+/// Offsets at which a frame is searched for after an invalid one: an untrusted file may be full of
+/// candidates.
 const MOST_PLACES: usize = 1000;
 
-/// The whole batches of one stream.
+/// The complete batches of one stream.
 pub struct Batches {
     path: PathBuf,
     reader: Option<StreamReader<BufReader<Ranges>>>,
     /// Batches that were not read yet.
     left: u64,
-    /// Bytes at the end that are not whole.
+    /// Incomplete bytes at the end.
     pub torn: u64,
-    /// Bytes before the end that make no sense and are passed over.
+    /// Invalid bytes before the end, which are skipped.
     pub skipped: u64,
-    /// Rows of all whole batches together.
+    /// Rows of all complete batches.
     pub rows: u64,
     /// The length of the file and its checksum.
     pub(super) seal: Seal,
 }
 
 impl Batches {
-    /// Opens a stream and finds out how much of it is whole.
+    /// Opens a stream and finds how much of it is complete.
     pub fn open(path: &Path) -> Result<Batches, Error> {
         let failed = |source| Error::file(path, source);
         let mut file = files::open_regular(path)?;
@@ -65,7 +64,7 @@ impl Batches {
         Ok(Batches { path, reader, left: frames, torn, skipped, rows, seal })
     }
 
-    /// What its columns are; nothing when not even that has reached the disk.
+    /// Its columns; nothing when not even the schema has reached the disk.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.reader.as_ref().map(StreamReader::schema)
     }
@@ -79,9 +78,9 @@ impl Batches {
 impl Iterator for Batches {
     type Item = Result<RecordBatch, Error>;
 
-    /// The next batch. One that makes no sense is an error, and those after it still come.
+    /// The next batch. An invalid one is an error, and those after it are still returned.
     fn next(&mut self) -> Option<Self::Item> {
-        // Each is read in full before Arrow looks into it; never more of them than there are.
+        // Each is read in full before Arrow parses it; never more of them than there are.
         let reader = self.reader.as_mut().filter(|_| self.left > 0)?;
         self.left -= 1;
         let batch = guarded(|| reader.next().transpose()).transpose()?;
@@ -107,7 +106,7 @@ impl Read for Ranges {
         let most = into.len().min((current.end - current.start) as usize);
         let count = self.file.read_at(&mut into[..most], current.start)?;
         if count == 0 {
-            // Somebody has cut it off since.
+            // The file was truncated since.
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
         current.start += count as u64;
@@ -115,13 +114,13 @@ impl Read for Ranges {
     }
 }
 
-/// What a walk through the frames of a stream has found.
+/// The result of a walk through the frames of a stream.
 struct Walked {
-    /// Where there are frames that make sense.
+    /// Where the valid frames are.
     ranges: Vec<Range<u64>>,
     /// Where the last of them ends.
     end: u64,
-    /// Bytes before that which make no sense.
+    /// Invalid bytes before that.
     skipped: u64,
     rows: u64,
     /// How many batches there are, those of dictionaries included.
@@ -129,7 +128,7 @@ struct Walked {
     crc: u32,
 }
 
-/// One frame that makes sense.
+/// One valid frame.
 struct Frame {
     end: u64,
     /// Rows, when it is a batch of them.
@@ -138,7 +137,7 @@ struct Frame {
     is_end: bool,
 }
 
-/// Finds the frames that make sense, and the checksum of everything.
+/// Finds the valid frames, and the checksum of the whole file.
 fn walk(file: &mut File, length: u64) -> std::io::Result<Walked> {
     let crc = checksum(file, length)?;
     let mut walked = Walked { ranges: Vec::new(), end: 0, skipped: 0, rows: 0, frames: 0, crc };
@@ -190,7 +189,7 @@ fn checksum(file: &mut File, length: u64) -> std::io::Result<u32> {
     Ok(crc.finalize())
 }
 
-/// The next place at which a frame may begin: frames are padded to 8 bytes.
+/// The next offset at which a frame may begin: frames are padded to 8 bytes.
 fn next_marker(file: &File, from: u64, length: u64) -> std::io::Result<Option<u64>> {
     let mut chunk = vec![0; 64 << 10];
     let mut at = from.next_multiple_of(8);
@@ -212,7 +211,7 @@ fn next_marker(file: &File, from: u64, length: u64) -> std::io::Result<Option<u6
 /// What each frame begins with.
 const MARKER: [u8; 4] = [0xff; 4];
 
-/// The frame at a place of a stream, if it makes sense.
+/// The frame at an offset of a stream, if it is valid.
 fn frame(
     file: &File,
     at: u64,
@@ -232,7 +231,7 @@ fn frame(
         return Ok(None);
     }
     if head_length == 0 {
-        // The mark that other writers put at the end.
+        // The end-of-stream marker of other writers.
         let end = Frame { end: at + 8, rows: None, is_schema: false, is_end: true };
         return Ok(Some(end));
     }

@@ -1,8 +1,8 @@
-//! Words from inside the run: how `weigh phase` and `weigh mark` reach the recording.
+//! Control messages: how `weigh phase` and `weigh mark` reach the recording.
 //!
-//! A named pipe in the recording's directory. A line of at most PIPE_BUF bytes
-//! arrives whole whoever else writes; a pipe without a reader refuses at once,
-//! so nobody who is measured ever waits for a monitor that is gone.
+//! A named pipe in the recording's directory. A line of at most PIPE_BUF bytes arrives whole
+//! whatever other processes write; a pipe without a reader refuses at once, so no measured process
+//! ever waits for a monitor that has exited.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -17,29 +17,29 @@ use serde::{Deserialize, Serialize};
 use super::events::HelperUsage;
 use super::{Error, Event};
 
-/// What the kernel delivers in one piece (`PIPE_BUF`).
+/// What the kernel delivers atomically (`PIPE_BUF`).
 const LONGEST: usize = 4096;
 
-/// Messages that are taken in each second; what comes beyond is counted and dropped. Nobody reads
-/// more phases and marks, and each costs a line of the recording.
+/// Messages that are accepted each second; those beyond are counted and dropped. Nobody needs more
+/// phases and marks, and each costs a line of the recording.
 pub const MOST_EACH_SECOND: u32 = 5_000;
 
-/// A word that arrived, or is to be sent.
+/// A control message that arrived, or is to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ControlMessage {
     /// When it was sent by the machine's monotonic clock, in nanoseconds: the run's clock where
     /// both are in the machine's time namespace.
     pub nanoseconds: u64,
-    /// The phase inside whose command it was said.
+    /// The phase inside whose command it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// The largest size that the sender had, when it is weigh: it is not the run's.
+    /// The peak RSS of the sender, when it is weigh: it is not the run's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_rss_bytes: Option<u64>,
     /// What the sender has used itself, when it is weigh and this is its last message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helper: Option<HelperUsage>,
-    /// What it says: a phase's start or end, or a mark.
+    /// Its content: a phase's start or end, or a mark.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -49,20 +49,20 @@ pub struct Inbox {
     path: PathBuf,
     pipe: File,
     pending: Vec<u8>,
-    /// When this second began, and how many came in it.
+    /// When this second began, and how many arrived in it.
     second: Duration,
     taken: u32,
     dropped: u64,
 }
 
 impl Inbox {
-    /// Makes the pipe in a recording's directory.
+    /// Creates the pipe in a recording's directory.
     pub fn create(directory: &Path) -> Result<Inbox, Error> {
         let path = directory.join("inbox");
         let failed = |source: std::io::Error| Error::file(&path, source);
         rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(|errno| failed(errno.into()))?;
-        // Open for writing too, so that it never reads as closed between two words.
+        // Open for writing too, so that it never reads as closed between two messages.
         let pipe = OpenOptions::new()
             .read(true)
             .write(true)
@@ -73,55 +73,55 @@ impl Inbox {
         Ok(Inbox { path, pipe, pending: Vec::new(), second, taken, dropped })
     }
 
-    /// How many messages were dropped because too many came at once.
+    /// How many messages were dropped because of the rate limit.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The words that have arrived until now; what is not a word of ours is dropped.
+    /// The control messages that have arrived until now; anything else is dropped.
     pub fn take(&mut self, now: Duration) -> Vec<ControlMessage> {
         if now >= self.second + Duration::from_secs(1) {
             (self.second, self.taken) = (now, 0);
         }
-        // One pipe's worth: whoever floods it does not keep us from everything else.
+        // One pipe's worth: a process that floods it does not block everything else.
         let mut bytes = [0; 16 * LONGEST];
         if let Ok(count) = self.pipe.read(&mut bytes) {
             self.pending.extend_from_slice(&bytes[..count]);
         }
         let whole = self.pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let mut words = Vec::new();
+        let mut messages = Vec::new();
         for line in self.pending[..whole].split_inclusive(|byte| *byte == b'\n') {
             if self.taken == MOST_EACH_SECOND {
                 self.dropped += 1;
                 continue;
             }
             self.taken += 1;
-            words.extend(
-                serde_json::from_slice::<ControlMessage>(line).ok().filter(is_of_the_run).map(
-                    |mut word| {
+            messages.extend(
+                serde_json::from_slice::<ControlMessage>(line).ok().filter(is_run_event).map(
+                    |mut message| {
                         // The message itself: only its receiver knows how long it is.
-                        if let Some(helper) = &mut word.helper {
+                        if let Some(helper) = &mut message.helper {
                             helper.io.written_bytes += line.len() as u64;
                             helper.io.write_calls += 1;
                         }
-                        word
+                        message
                     },
                 ),
             );
         }
         self.pending.drain(..whole);
-        // Somebody who writes without end and without newlines gets no more of our memory.
+        // A process that writes endlessly without newlines gets no more of our memory.
         if self.pending.len() > LONGEST {
             self.pending.clear();
         }
-        words
+        messages
     }
 }
 
-/// Whether a message is about what the run does; everything else is the monitor's to record.
-fn is_of_the_run(word: &ControlMessage) -> bool {
+/// Whether a message is about what the run does; all other events are the monitor's to record.
+fn is_run_event(message: &ControlMessage) -> bool {
     matches!(
-        word.event,
+        message.event,
         Event::PhaseStart { .. }
             | Event::PhaseCommand { .. }
             | Event::PhaseEnd { .. }
@@ -131,7 +131,7 @@ fn is_of_the_run(word: &ControlMessage) -> bool {
 
 impl Drop for Inbox {
     fn drop(&mut self) {
-        // The run is over; a pipe that stays behind refuses its writers all the same.
+        // The run is over; a pipe that is left behind still refuses its writers.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -142,19 +142,19 @@ impl AsFd for Inbox {
     }
 }
 
-/// Puts an event into the recording that is running in a directory.
+/// Sends an event to the recording that is running in a directory.
 pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> {
     let nanoseconds = now.as_nanos() as u64;
-    let word =
+    let message =
         ControlMessage { nanoseconds, within: None, sender_rss_bytes: None, helper: None, event };
-    send_word(directory, &word)
+    send_message(directory, &message)
 }
 
-/// Sends a word to the recording that is running in a directory.
-pub fn send_word(directory: &Path, word: &ControlMessage) -> Result<(), Error> {
+/// Sends a control message to the recording that is running in a directory.
+pub fn send_message(directory: &Path, message: &ControlMessage) -> Result<(), Error> {
     let path = directory.join("inbox");
     let failed = |source: std::io::Error| Error::file(&path, source);
-    let mut line = serde_json::to_vec(word).map_err(|error| failed(error.into()))?;
+    let mut line = serde_json::to_vec(message).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
     if line.len() > LONGEST {
         return Err(Error::malformed(
@@ -179,20 +179,20 @@ mod tests {
     }
 
     #[test]
-    fn words_arrive_in_order_with_the_senders_time() {
+    fn control_messages_arrive_in_order_with_the_senders_time() {
         let directory = tempfile::tempdir().unwrap();
         let mut inbox = Inbox::create(directory.path()).unwrap();
         for (time, text) in [(5, "one"), (7, "two\nlines")] {
             send(directory.path(), Duration::from_nanos(time), mark(text)).unwrap();
         }
-        let words = inbox.take(Duration::ZERO);
-        assert_eq!(words.iter().map(|word| word.nanoseconds).collect::<Vec<_>>(), [5, 7]);
-        assert_eq!(words[1].event, mark("two\nlines"));
+        let messages = inbox.take(Duration::ZERO);
+        assert_eq!(messages.iter().map(|message| message.nanoseconds).collect::<Vec<_>>(), [5, 7]);
+        assert_eq!(messages[1].event, mark("two\nlines"));
         assert_eq!(inbox.take(Duration::ZERO), []);
     }
 
     #[test]
-    fn nonsense_and_events_that_are_not_the_commands_to_tell_are_dropped() {
+    fn invalid_messages_and_events_of_the_monitor_are_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let mut inbox = Inbox::create(directory.path()).unwrap();
         let fault = Event::Fault { source: "x".into(), why: "y".into() };
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_monitor_nobody_waits() {
+    fn sender_does_not_wait_without_a_monitor() {
         let directory = tempfile::tempdir().unwrap();
         let inbox = Inbox::create(directory.path()).unwrap();
         let path = inbox.path.clone();

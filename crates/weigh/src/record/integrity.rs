@@ -1,9 +1,9 @@
 //! `integrity.json`: what a recording holds, and what it has lost.
 //!
-//! One page (4 KiB) that is written in full when the recording begins and only overwritten in
-//! place from then on: that needs no free space, so it can also be said on a full disk, and a
-//! write of one page is not cut in two by SIGKILL. Rows that could not be written are counted
-//! here; at the end comes a checksum of each file. A reader holds the files against it.
+//! One page (4 KiB), written in full when the recording begins and then only overwritten in place.
+//! That needs no free space, so it also works on a full disk, and SIGKILL does not split a one-page
+//! write. Rows that could not be written are counted here; at the end it gets a checksum of each
+//! file. A reader compares the files with it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,13 +17,13 @@ use super::{Error, files};
 /// The file's name.
 pub(super) const FILE: &str = "integrity.json";
 
-/// Its length from the beginning to the end.
+/// Its fixed length.
 const PAGE: usize = 4096;
 
-/// Characters of one sentence that are kept.
+/// Characters of one sentence that are retained.
 const LONGEST_SENTENCE: usize = 120;
 
-/// What a recording says of itself.
+/// What a recording states about itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Integrity {
     /// Whether the recording was finished; it may have lost rows all the same.
@@ -96,7 +96,7 @@ impl Integrity {
         known.to_seconds = known.to_seconds.max(lost.to_seconds);
     }
 
-    /// Takes over what another part of weigh could not hand on.
+    /// Adds what another part of weigh could not hand over.
     pub(super) fn lose_all(&mut self, others: BTreeMap<String, Lost>) {
         others.into_iter().for_each(|(what, lost)| self.lose(&what, lost));
     }
@@ -138,7 +138,7 @@ pub(super) struct IntegrityPage {
 }
 
 impl IntegrityPage {
-    /// Takes the space for everything that is said later.
+    /// Allocates the space for all later contents.
     pub(super) fn create(directory: &Path) -> Result<IntegrityPage, Error> {
         let path = directory.join(FILE);
         let page = IntegrityPage { file: files::create_file(&path)?, path };
@@ -146,7 +146,7 @@ impl IntegrityPage {
         Ok(page)
     }
 
-    /// Replaces what it says.
+    /// Replaces its contents.
     pub(super) fn write(&self, integrity: &Integrity) -> Result<(), Error> {
         let encoded = |integrity: &Integrity| {
             serde_json::to_vec(integrity).map_err(|error| Error::malformed(&self.path, error))
@@ -170,7 +170,7 @@ impl IntegrityPage {
     }
 }
 
-/// What a recording says of itself; nothing when it has no such file.
+/// What a recording states about itself; nothing when it has no such file.
 pub(super) fn read(directory: &Path) -> Option<Result<Integrity, Error>> {
     let path = directory.join(FILE);
     path.exists().then(|| {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_one_stream_add_up_and_keep_the_first_reason() {
+    fn losses_of_one_stream_add_up_and_retain_the_first_reason() {
         let mut integrity = Integrity::default();
         integrity.lose("process", lost(0, 1.0, 1.0, "nothing"));
         integrity.lose("process", lost(3, 4.0, 5.0, "full"));

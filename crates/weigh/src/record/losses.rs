@@ -1,9 +1,8 @@
-//! What a recording lacks, found once by whoever reads it.
+//! What a recording lacks, determined once per reader.
 //!
-//! The recording says itself what could not be written ([`super::integrity`]), and holds a
-//! checksum of each file once it is finished. What was cut off or changed afterwards shows
-//! against that; in a recording without (of an earlier weigh, or of one that was killed) only
-//! what makes no sense shows.
+//! The recording itself states what could not be written ([`super::integrity`]), and holds a
+//! checksum of each file once it is finished. A later truncation or change shows against that. In a
+//! recording without (of an earlier weigh, or of one that was killed) only invalid data shows.
 
 use std::path::PathBuf;
 
@@ -22,8 +21,8 @@ pub struct Losses {
 #[derive(Debug, Clone, PartialEq)]
 struct Loss {
     of: LossScope,
-    /// Whether bytes are not those that were written, so that anything may be wrong, and not only
-    /// too little.
+    /// Whether bytes differ from those written, so that any value may be wrong, and not only too
+    /// low.
     is_changed: bool,
     sentence: String,
 }
@@ -49,7 +48,7 @@ impl Losses {
         self.all.iter().map(|loss| loss.sentence.as_str())
     }
 
-    /// Whether what happened is not known in full: who started, who exited, phases, the end.
+    /// Whether the events are incomplete: starts, exits, phases, the end.
     pub fn concern_events(&self) -> bool {
         self.all.iter().any(|loss| !matches!(loss.of, LossScope::Rows(_)))
     }
@@ -68,7 +67,7 @@ impl Losses {
         self.concern_events() || self.concern_rows(Scope::Process)
     }
 
-    /// Whether something is not as it was written: values may be wrong in both directions.
+    /// Whether something differs from what was written: values may be wrong in both directions.
     pub fn are_changes(&self) -> bool {
         self.all.iter().any(|loss| loss.is_changed)
     }
@@ -89,8 +88,8 @@ impl Losses {
         self.all.push(Loss { of, is_changed: true, sentence: sentence.into() });
     }
 
-    /// Holds a file against its seal. Whether it is certainly what was written. `is_torn` says
-    /// that its end is not whole and all before it is, as when it was cut off.
+    /// Compares a file with its seal. Returns whether it is certainly what was written. `is_torn`
+    /// means that only its end is incomplete, as after a truncation.
     fn hold(
         &mut self,
         of: LossScope,
@@ -114,7 +113,7 @@ impl Losses {
                 let why = format!("{} does not say what {file} was", integrity::FILE);
                 self.push_changed(of, why);
             }
-            // It goes on, or nobody finished it.
+            // It still runs, or was never finished.
             None => {}
         }
         false
@@ -220,7 +219,7 @@ impl Losses {
             Ok(batches) => batches,
             Err(error) => return self.push_changed(of, error.to_string()),
         };
-        // Where not even the schema makes sense, that may have been changed.
+        // Where not even the schema is valid, it may have been changed.
         let is_torn = (1..batches.seal.bytes).contains(&batches.torn) && batches.skipped == 0;
         if self.hold(of, &file, (batches.seal, is_torn), integrity) {
             return;

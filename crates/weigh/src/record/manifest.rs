@@ -32,7 +32,7 @@ impl Default for Origin {
 pub struct Manifest {
     /// Which weigh recorded it.
     pub weigh: Origin,
-    /// Tells this run from every other.
+    /// Identifies this run.
     pub id: String,
     /// What it is called.
     pub name: String,
@@ -41,42 +41,42 @@ pub struct Manifest {
     /// Who ran it; null when the user has no name.
     #[serde(default)]
     pub user: Option<String>,
-    /// What was followed; null when weigh started a command.
+    /// What was monitored; null when weigh started a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// Clock ticks from boot to when weigh came to what ran already: what a process used before
-    /// is not the run's. Null when weigh started it.
+    /// Clock ticks from boot to when weigh attached: what a process used before is not the run's.
+    /// Null when weigh started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came: Option<u64>,
     /// From when the recorded counters of processes and cgroups count.
     #[serde(default)]
     pub counters: CounterOrigin,
-    /// The command's process, or the one that was followed; 0 when there are several, or none.
+    /// The command's process, or the attached one; 0 when there are several, or none.
     pub pid: u32,
     /// Clock ticks from boot to its start.
     pub process_started: u64,
     /// When it began, by the wall clock; all other times are counted from here.
     pub started: Timestamp,
-    /// Words that tell it from others.
+    /// Labels that distinguish it from others.
     pub labels: BTreeMap<String, String>,
     /// Seconds between two ticks.
     pub interval_seconds: f64,
     /// Share of one core for expensive reads.
     pub budget_ratio: f64,
-    /// Cores the run was expected to keep busy.
+    /// Cores the run was expected to use.
     pub expected_cores: Option<f64>,
-    /// Collectors that were asked for.
+    /// Collectors that were requested.
     pub collectors: Vec<String>,
     /// Collectors that would have been used and could not be, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<String, String>,
     /// The machine.
     pub host: Facts,
-    /// What the machine is made of. It is looked at while the run goes on already, so a run that
-    /// was cut off at once has none; machines that were put together have none in common.
+    /// The hardware of the machine. It is read while the run is already going, so a run that was
+    /// cut off at once has none; merged machines have none in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Hardware>,
-    /// What the run was allowed, for whoever wants to repeat it; null when nobody asked for it.
+    /// The limits of the run, to repeat it; null when not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
     /// The batch job it is part of.
@@ -97,7 +97,7 @@ pub struct Described {
     pub column: String,
     /// Its unit.
     pub unit: String,
-    /// Level or running total.
+    /// Gauge or counter.
     pub kind: String,
     /// A few words.
     pub label: String,
@@ -196,13 +196,12 @@ fn masked(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 impl Manifest {
-    /// The command's process, or the one that was followed.
+    /// The command's process, or the attached one.
     pub fn main(&self) -> ProcessId {
         ProcessId { pid: self.pid, started: self.process_started }
     }
 
-    /// The processes that are the main ones: one, or one for each recording that was put
-    /// together.
+    /// The main processes: one, or one for each merged recording.
     pub fn mains(&self) -> Vec<ProcessId> {
         match &self.target {
             Some(Target::Merged { members, .. }) => members.iter().map(Member::main).collect(),
@@ -210,13 +209,13 @@ impl Manifest {
         }
     }
 
-    /// Whether nobody says at the end what was used, so that what was seen of the processes is
-    /// what is known.
+    /// Whether there is no account at the end, so that the samples of the processes are all that is
+    /// known.
     pub fn is_attached(&self) -> bool {
         !matches!(self.target, None | Some(Target::Merged { exact: true, .. }))
     }
 
-    /// Whether several recordings were put together as this one.
+    /// Whether this is a merge of several recordings.
     pub fn is_merged(&self) -> bool {
         matches!(self.target, Some(Target::Merged { .. }))
     }
@@ -227,8 +226,7 @@ impl Manifest {
     }
 }
 
-/// What tells a run that began then from every other; two that begin in the same second do not
-/// share the number.
+/// The id of a run that began then; two that begin in the same second do not share it.
 pub(crate) fn new_id(started: Timestamp, wall: Duration) -> String {
     let noise = wall.subsec_nanos() ^ std::process::id().rotate_left(12);
     format!("{}-{noise:08x}", started.strftime("%Y%m%dT%H%M%S"))

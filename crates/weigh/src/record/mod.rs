@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run.json               written first: what runs, where, how it is measured
-//! events.jsonl           who came and went, phases, marks, faults; a line at a time
+//! events.jsonl           process starts and exits, phases, marks, faults; a line at a time
 //! <host>/<scope>.arrows  one Arrow IPC stream for each scope, a batch at a time
 //! integrity.json         what could not be written, and at the end a checksum of each file
 //! summary.json           written at the end; can always be made again
@@ -71,7 +71,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// The directory holds something already.
+    /// The directory is not empty.
     #[error("{} is not empty", path.display())]
     Occupied {
         /// Which one.
@@ -104,7 +104,7 @@ impl Error {
         Error::Malformed { path: path.to_owned(), why: why.to_string() }
     }
 
-    /// Whether there was simply no room.
+    /// Whether the disk was full.
     pub fn is_full(&self) -> bool {
         let full = |source: &std::io::Error| {
             matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))

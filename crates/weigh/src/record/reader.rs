@@ -1,7 +1,7 @@
 //! Reading a recording: a finished one, a torn one, one that is still growing.
 //!
-//! Recordings may come from strangers, so Arrow sees only what [`super::frames`]
-//! has found to be whole and of sensible sizes.
+//! Recordings may come from untrusted sources, so Arrow gets only what [`super::frames`] has found
+//! to be complete and of sensible sizes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -58,17 +58,17 @@ impl Recording {
         &self.entries
     }
 
-    /// Bytes at the end of its events that are not whole and were left out.
+    /// Bytes at the end of its events that are incomplete and were skipped.
     pub fn torn_events(&self) -> u64 {
         self.torn
     }
 
-    /// Events that make no sense to this weigh: of a later one, or damaged.
+    /// Events that this weigh cannot parse: of a later version, or damaged.
     pub fn strange_events(&self) -> u64 {
         self.strange
     }
 
-    /// What it lacks. Its files are read for that, the first time.
+    /// What it lacks. Its files are read for that, once.
     pub fn losses(&self) -> &Losses {
         self.losses.get_or_init(|| Losses::of(self))
     }
@@ -92,7 +92,7 @@ impl Recording {
         BaselinedBatches::of(self, scope)
     }
 
-    /// Goes through the run once more, moment by moment.
+    /// Replays the run, moment by moment.
     ///
     /// Memory does not grow with the recording: one batch of each scope is held.
     pub fn replay(
@@ -129,19 +129,19 @@ pub(crate) fn host_directory(host: &str) -> String {
 #[derive(Default)]
 struct Events {
     entries: Vec<Entry>,
-    /// Bytes that were left over at the end.
+    /// Bytes left over at the end.
     torn: u64,
-    /// Lines that make no sense to this weigh.
+    /// Lines that this weigh cannot parse.
     strange: u64,
     /// How long the file is, and its checksum.
     bytes: u64,
     crc: crc32fast::Hasher,
 }
 
-/// The whole lines of the events.
+/// The complete lines of the events.
 fn read_events(path: &Path) -> Result<Events, Error> {
     let failed = |source| Error::file(path, source);
-    /// No event of ours is longer: the longest command line the kernel takes is 6 MB.
+    /// No event of ours is longer: the longest command line the kernel accepts is 6 MB.
     const LONGEST_LINE: u64 = 64 << 20;
     let mut file = BufReader::new(files::open_regular(path)?);
     let mut events = Events::default();
@@ -160,7 +160,7 @@ fn read_events(path: &Path) -> Result<Events, Error> {
             Err(_) if line.last() != Some(&b'\n') => {
                 return Ok(Events { torn: count as u64, ..events });
             }
-            // Invented by a later weigh, or damaged: the others are none the worse for it.
+            // Of a later weigh, or damaged: the others are still valid.
             Err(_) => events.strange += 1,
         }
     }

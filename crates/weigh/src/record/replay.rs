@@ -1,7 +1,7 @@
-//! Going through a recorded run once more, moment by moment.
+//! Replays a recorded run, moment by moment.
 //!
-//! A reader asks for the next moment when it wants it, so that several recordings can be
-//! walked side by side. One batch of each scope is held, however long the recording is.
+//! A reader pulls the next moment, so that several recordings can be walked side by side. One batch
+//! of each scope is held, however long the recording is.
 
 use std::path::Path;
 use std::slice::Iter;
@@ -13,7 +13,7 @@ use super::{AttachBaseline, Entry, Error, Recording};
 use crate::catalog::Metric;
 use crate::model::{Table, Tick};
 
-/// A moment of a run that is read again.
+/// A moment of a replayed run.
 #[derive(Debug)]
 pub enum Moment<'a> {
     /// Something was measured.
@@ -22,7 +22,7 @@ pub enum Moment<'a> {
     Event(&'a Entry),
 }
 
-/// A place in a recorded run.
+/// A position in a recorded run.
 pub struct Replay<'a> {
     cursors: Vec<Cursor>,
     entries: Iter<'a, Entry>,
@@ -31,10 +31,10 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// At the beginning of a run, with the columns of these groups, and without what was used
-    /// before weigh came.
+    /// At the beginning of a run, with the columns of these groups, and with the baseline
+    /// subtracted.
     pub fn of(recording: &'a Recording, groups: &[&'static [Metric]]) -> Result<Replay<'a>, Error> {
-        // What processes used before weigh came is not the run's.
+        // What processes used before weigh attached is not the run's.
         let baseline = recording.manifest().came.map(AttachBaseline::new);
         Ok(Replay { baseline, ..Replay::as_recorded(recording, groups)? })
     }
@@ -71,7 +71,7 @@ impl<'a> Replay<'a> {
         happened.into_iter().chain(self.next_tick_time()).min()
     }
 
-    /// The next moment. What happened comes before what was measured then.
+    /// The next moment. Events precede the rows of the same time.
     pub fn next_moment(&mut self) -> Result<Option<Moment<'_>>, Error> {
         let next_tick_time = self.next_tick_time();
         let until = next_tick_time.map_or(f64::INFINITY, |at| at.as_secs_f64());
@@ -100,7 +100,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// A place in one stream.
+/// A position in one stream.
 struct Cursor {
     batches: Batches,
     table: Table,
@@ -124,7 +124,7 @@ impl Cursor {
             self.table.clear();
             self.row = 0;
             let Some(batch) = self.batches.next() else { return Ok(()) };
-            // One that makes no sense costs that batch; `Losses` says so.
+            // An invalid one costs that batch; `Losses` reports it.
             let Ok(batch) = batch else { continue };
             if decode(&batch, self.started, &mut self.table).is_none() {
                 self.table.clear();

@@ -21,7 +21,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use crate::catalog::{Metric, Scope, Type, Value};
 use crate::model::{Cells, Column, Entity, Name, ProcessId, Table};
 
-/// Makes batches of one table, ready to be written one after the other.
+/// Encodes batches of one table for one stream.
 pub(super) struct Encoder {
     schema: Arc<Schema>,
     /// Writers of small and of large batches into one stream.
@@ -32,13 +32,13 @@ pub(super) struct Encoder {
     effort: Effort,
 }
 
-/// How much is done to make batches small.
+/// How much effort goes into small batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// While the run goes on: only large batches are compressed. For small ones it would save
-    /// next to nothing, and at 5 µs a buffer be most of what a tick with one process costs.
+    /// During the run: only large batches are compressed. For small ones it would save next to
+    /// nothing, and at 5 µs a buffer be most of what a tick with one process costs.
     Little,
-    /// When it is over: all of them.
+    /// After the run: all of them.
     Full,
 }
 
@@ -200,7 +200,7 @@ fn field(metric: &Metric) -> Field {
         .with_metadata(metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-/// Adds the rows of a batch to a table; columns the table does not have are passed over.
+/// Adds the rows of a batch to a table; columns the table does not have are skipped.
 pub(super) fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Option<()> {
     let times = batch.column_by_name("time")?.as_primitive_opt::<TimestampNanosecondType>()?;
     let entities = entities(batch, table.scope())?;

@@ -4,41 +4,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ProcessId;
 
-/// What was followed.
+/// What was monitored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// Processes that ran already, and all they start.
+    /// Processes that already ran, and their descendants.
     Processes {
         /// Their pids.
         pids: Vec<u32>,
     },
-    /// Everything in a control group and the groups below it.
+    /// All processes in a cgroup and the cgroups below it.
     Cgroup {
         /// Where it is.
         path: String,
     },
-    /// Every process that runs one of some programs, as they come and go.
+    /// Every process that runs one of some programs, as they start and exit.
     Programs {
         /// How they were named.
         names: Vec<String>,
-        /// The process below which they were looked for; null when everywhere.
+        /// The process among whose descendants they were searched; null when everywhere.
         #[serde(default)]
         under: Option<u32>,
     },
-    /// Several recordings, put together as one.
+    /// Several recordings, merged into one.
     Merged {
         /// Which ones.
         members: Vec<Member>,
-        /// Whether all of them were commands, each with its account at its end, and no process
-        /// was in two of them: then the accounts add up. Else what was seen of the processes
-        /// does.
+        /// Whether all of them were commands, each with its account at its end, and no process was
+        /// in two of them: then the accounts add up. Otherwise the samples of the processes do.
         #[serde(default)]
         exact: bool,
     },
 }
 
-/// One of several recordings that were put together.
+/// One of several merged recordings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Member {
     /// The run it was.
@@ -47,14 +46,14 @@ pub struct Member {
     pub name: String,
     /// The machine it was on.
     pub host: String,
-    /// Its command's process, or the one that was followed, under the numbering and on the clock
-    /// of all; 0 when there were several, or none.
+    /// Its command's process, or the attached one, under the numbering and on the clock of all; 0
+    /// when there were several, or none.
     #[serde(default)]
     pub pid: u32,
     /// Clock ticks to its start.
     #[serde(default)]
     pub process_started: u64,
-    /// Whether its processes were followed one by one, each for itself alone.
+    /// Whether its processes were monitored one by one, each without its children.
     #[serde(default)]
     pub each_alone: bool,
 }
@@ -66,7 +65,7 @@ impl Member {
     }
 }
 
-/// Some words, as many as are read.
+/// Some names, up to a limit.
 fn listed(words: &[String]) -> String {
     const MOST: usize = 4;
     let mut text = words.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
@@ -77,7 +76,7 @@ fn listed(words: &[String]) -> String {
 }
 
 impl Target {
-    /// What became of it, in a word before [`Target::words`].
+    /// What happened to it, in a verb before [`Target::words`].
     pub fn verb(&self) -> &'static str {
         if matches!(self, Target::Merged { .. }) { "merged" } else { "followed" }
     }

@@ -1,4 +1,4 @@
-//! A recording is what was measured, whole or torn.
+//! A recording holds what was measured, complete or torn.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn fill(tick: &mut Tick, second: u64) {
     tick.put(process(2), &ProcessState { threads: Some(3), doing, ..ProcessState::default() });
 }
 
-/// Records some seconds, a batch each, and says where.
+/// Records some seconds, a batch each, and returns the directory.
 fn record(directory: &Path, seconds: u64) -> PathBuf {
     let path = directory.join("run");
     let mut tick = Tick::new(&groups());
@@ -119,7 +119,7 @@ fn devices_are_recorded_under_their_names() {
             expected.push((device(name), row));
         }
         writer.tick(&tick);
-        // A batch each, so that they are put together at the end.
+        // A batch each, so that they are merged at the end.
         writer.flush(tick.at);
     }
     assert_eq!(writer.finish(4 * SECOND, || false), [""; 0]);
@@ -137,14 +137,14 @@ fn devices_are_recorded_under_their_names() {
 }
 
 #[test]
-fn many_small_batches_become_few_large_ones() {
+fn many_small_batches_are_merged_into_few_large_ones() {
     let directory = tempfile::tempdir().unwrap();
     let stream = record(directory.path(), 50).join("node-a/process.arrows");
     assert_eq!(Batches::open(&stream).unwrap().count(), 1);
     assert!(!files::partial_name(&stream).exists());
 }
 
-/// A stream of small batches as it is while the run goes on.
+/// A stream of small batches as it is during the run.
 fn growing(directory: &Path) -> (PathBuf, PathBuf) {
     let path = directory.join("run");
     let mut tick = Tick::new(&groups());
@@ -155,7 +155,7 @@ fn growing(directory: &Path) -> (PathBuf, PathBuf) {
         writer.tick(&tick);
         writer.flush(tick.at);
     }
-    // The writer's thread ends when it is told to; a copy of its files is what a kill leaves.
+    // The writer's thread ends on request; a copy of its files is what SIGKILL leaves.
     let copy = directory.join("copy");
     while Batches::open(&stream).unwrap().count() < 3 {
         std::thread::yield_now();
@@ -177,7 +177,7 @@ fn times(stream: &Path) -> Result<Vec<Duration>, Error> {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_gives_every_whole_batch() {
+fn a_stream_cut_at_any_byte_gives_every_complete_batch() {
     let directory = tempfile::tempdir().unwrap();
     let (path, stream) = growing(directory.path());
     let whole = std::fs::read(&stream).unwrap();
@@ -197,7 +197,7 @@ fn a_stream_cut_at_any_byte_gives_every_whole_batch() {
 }
 
 #[test]
-fn a_stranger_s_bytes_are_refused_or_read_but_never_end_the_program() {
+fn untrusted_bytes_are_refused_or_read_and_never_panic() {
     let directory = tempfile::tempdir().unwrap();
     let (_, stream) = growing(directory.path());
     let whole = std::fs::read(&stream).unwrap();
@@ -275,12 +275,12 @@ fn damaged_batch_costs_that_batch_alone() {
     let whole = std::fs::read(&stream).unwrap();
     let starts: Vec<usize> =
         (0..whole.len() - 8).step_by(8).filter(|at| whole[*at..*at + 4] == [0xff; 4]).collect();
-    // The schema, the words of a column of symbols, and a frame for each batch.
+    // The schema, the dictionary of a symbol column, and a frame for each batch.
     let second = starts[starts.len() - 2];
     let all = times(&stream).unwrap();
     let mut without_the_second = all.clone();
     without_the_second.drain(2..4);
-    // The marker, the length, and where the description of the batch is.
+    // The marker, the length, and the offset of the batch's metadata.
     for place in [second, second + 4, second + 8] {
         let mut bytes = whole.clone();
         bytes[place] ^= 0xff;
@@ -297,7 +297,7 @@ fn damaged_batch_costs_that_batch_alone() {
 }
 
 #[test]
-fn recording_of_an_earlier_weigh_is_not_said_to_lack_its_seal() {
+fn recording_of_an_earlier_weigh_has_no_loss_without_its_seal() {
     let directory = tempfile::tempdir().unwrap();
     let path = record(directory.path(), 1);
     std::fs::remove_file(path.join("integrity.json")).unwrap();
@@ -309,7 +309,7 @@ fn recording_of_an_earlier_weigh_is_not_said_to_lack_its_seal() {
 }
 
 #[test]
-fn torn_events_and_events_of_a_later_weigh_are_passed_over() {
+fn torn_events_and_events_of_a_later_weigh_are_skipped() {
     let directory = tempfile::tempdir().unwrap();
     let path = record(directory.path(), 1);
     let events = path.join("events.jsonl");
@@ -323,7 +323,7 @@ fn torn_events_and_events_of_a_later_weigh_are_passed_over() {
 }
 
 #[test]
-fn a_newer_format_is_refused_with_words() {
+fn a_newer_format_is_refused_with_a_message() {
     let directory = tempfile::tempdir().unwrap();
     let path = record(directory.path(), 1);
     let run = path.join("run.json");
@@ -334,7 +334,7 @@ fn a_newer_format_is_refused_with_words() {
 }
 
 #[test]
-fn a_recording_from_before_users_were_noted_still_opens() {
+fn a_recording_without_a_user_still_opens() {
     let directory = tempfile::tempdir().unwrap();
     let path = record(directory.path(), 1);
     let run = path.join("run.json");

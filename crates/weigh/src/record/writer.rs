@@ -1,10 +1,10 @@
 //! Writing a recording while the run goes on.
 //!
-//! Ticks are gathered in memory and handed over at most two seconds apart; a
-//! thread of its own encodes and writes them, so that a slow or hanging disk
-//! delays neither a tick nor a signal. What a full disk refuses is kept for a
-//! while and tried again. When it cannot keep up, or stays full, rows are dropped
-//! and the recording says how many ([`super::integrity`]); the run never waits.
+//! Ticks are buffered in memory and handed over at most two seconds apart; a separate thread
+//! encodes and writes them, so that a slow or hanging disk delays neither a tick nor a signal. What
+//! a full disk refuses is retained for a while and retried. When the thread cannot keep up, or the
+//! disk stays full, rows are dropped and the recording says how many ([`super::integrity`]); the
+//! run never waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -24,31 +24,31 @@ use super::stream::{Effort, Encoder, decode};
 use super::{Entry, Error, Manifest};
 use crate::model::{Table, Tick};
 
-/// The longest time that measurements stay in memory only: two seconds are promised, and a
-/// busy machine takes its part of them.
+/// The longest time that measurements stay in memory only: two seconds are promised, and a loaded
+/// machine takes its part of them.
 pub const FLUSH_EVERY: Duration = Duration::from_millis(1500);
 
-/// Bytes that may wait for the disk before more are dropped.
+/// Bytes that may be queued for the disk before more are dropped.
 const MOST_WAITING: usize = 64 << 20;
 
-/// Bytes of one file that a full disk refused and that are kept to be tried again.
+/// Bytes of one file that a full disk refused and that are retained for a retry.
 const MOST_UNWRITTEN: usize = 4 << 20;
 
-/// Emptied batches that are kept for the next ones.
+/// Emptied batches that are retained for reuse.
 const SPARE_BATCHES: usize = 4;
 
 const RUN: &str = "run.json";
 
-/// Batches with fewer rows than this on average are put together at the end.
+/// Batches with fewer rows than this on average are merged at the end.
 const SMALL_BATCH: usize = 512;
 
-/// Rows of a batch that was put together.
+/// Rows of a merged batch.
 const LARGE_BATCH: usize = 16 * 1024;
 
 enum Job {
     Rows(Vec<Table>),
     EventLine(EventLine),
-    /// What is known of the run now, and takes a while to find out.
+    /// What is known of the run now, and takes a while to collect.
     Manifest(Box<dyn FnOnce() -> Manifest + Send>),
     /// What could not be handed over.
     Lost(BTreeMap<String, Lost>),
@@ -63,7 +63,7 @@ struct EventLine {
 }
 
 impl Job {
-    /// Roughly, what it takes while it waits.
+    /// Approximate memory it takes while queued.
     fn bytes(&self) -> usize {
         match self {
             Job::Rows(tables) => tables.iter().map(size).sum(),
@@ -92,7 +92,7 @@ impl EventLine {
     }
 }
 
-/// Roughly, the bytes of a table.
+/// Approximate bytes of a table.
 fn size(table: &Table) -> usize {
     table.len() * table.columns().len() * 9
 }
@@ -116,18 +116,18 @@ pub struct Writer {
     waiting: Arc<AtomicUsize>,
     emptied: Receiver<Vec<Table>>,
     thread: Option<JoinHandle<Vec<String>>>,
-    /// What was not handed over and not said yet.
+    /// What was dropped and is not reported yet.
     dropped: Integrity,
 }
 
 impl Writer {
-    /// Writes `run.json` into an empty directory and makes ready for the rest.
+    /// Writes `run.json` into an empty directory and prepares the rest.
     pub fn create(directory: &Path, manifest: &Manifest, tick: &Tick) -> Result<Writer, Error> {
         Writer::within(Claim::of(directory)?, manifest, tick, &[])
     }
 
-    /// The same in a directory that was claimed already; nothing is left behind when that fails.
-    /// `losses` are those of the recordings that this one is merged from.
+    /// The same in a claimed directory; nothing is left behind when that fails. `losses` are those
+    /// of the recordings that this one is merged from.
     pub fn within(
         mut claim: Claim,
         manifest: &Manifest,
@@ -176,7 +176,7 @@ impl Writer {
         &self.directory
     }
 
-    /// Takes the rows of a tick.
+    /// Adds the rows of a tick.
     pub fn tick(&mut self, tick: &Tick) {
         for (mine, theirs) in self.batch.iter_mut().zip(tick.tables()) {
             mine.append(theirs);
@@ -191,19 +191,19 @@ impl Writer {
         self.hand_over(Job::EventLine(EventLine { bytes, seconds, is_last }));
     }
 
-    /// Writes `run.json` once more, with what the thread finds out: nobody else waits for it.
+    /// Writes `run.json` again, with what the thread collects: nothing else waits for it.
     pub fn describe(&mut self, complete: impl FnOnce() -> Manifest + Send + 'static) {
         self.hand_over(Job::Manifest(Box::new(complete)));
     }
 
-    /// How many rows have been gathered and not been handed over.
+    /// How many rows are buffered and not handed over.
     pub fn gathered(&self) -> usize {
         self.batch.iter().map(Table::len).sum()
     }
 
-    /// Waits until the disk has taken most of what it was given, for a writer that has time:
-    /// nothing it writes is dropped.
-    pub fn wait_for_room(&self) {
+    /// Waits until the disk has written most of the queue, for a writer that has time: nothing it
+    /// writes is dropped.
+    pub fn wait_for_queue(&self) {
         let is_behind = || self.waiting.load(Ordering::Relaxed) > MOST_WAITING / 4;
         while is_behind() && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             std::thread::sleep(Duration::from_millis(1));
@@ -216,7 +216,7 @@ impl Writer {
         (!empty).then_some(self.flushed + FLUSH_EVERY)
     }
 
-    /// Hands over what has been gathered.
+    /// Hands over what is buffered.
     pub fn flush(&mut self, now: Duration) {
         self.flushed = now;
         if self.batch.iter().all(Table::is_empty) {
@@ -237,25 +237,25 @@ impl Writer {
             self.dropped.lose_all(job.lost("the disk was too slow"));
             return;
         }
-        self.say_what_was_dropped();
+        self.report_dropped();
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
         // It fails only when the thread has failed, which `finish` reports.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
     }
 
-    fn say_what_was_dropped(&mut self) {
+    fn report_dropped(&mut self) {
         let lost = std::mem::take(&mut self.dropped.lost);
         if !lost.is_empty() {
             let _ = self.jobs.as_ref().map(|jobs| jobs.send(Job::Lost(lost)));
         }
     }
 
-    /// Writes what is left, and puts small batches together; says what went wrong on the way.
+    /// Writes what is left, and merges small batches; returns what failed.
     ///
-    /// `give_up` is asked again and again while that takes.
+    /// `give_up` is polled meanwhile.
     pub fn finish(mut self, now: Duration, mut give_up: impl FnMut() -> bool) -> Vec<String> {
         self.flush(now);
-        self.say_what_was_dropped();
+        self.report_dropped();
         self.jobs = None;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             if give_up() {
@@ -284,19 +284,19 @@ struct Disk {
     faults: Vec<String>,
     page: IntegrityPage,
     integrity: Integrity,
-    /// How much of what was lost the page says.
+    /// How much of the losses the page has.
     said: u64,
 }
 
-/// A file that holds whole pieces only.
+/// A file of complete pieces only.
 struct Out {
     path: PathBuf,
     file: File,
-    /// Where the last whole piece ends.
+    /// Where the last complete piece ends.
     good: u64,
-    /// Up to where the disk has it.
+    /// Up to where it is on the disk.
     synced: u64,
-    /// The checksum of what is whole.
+    /// The checksum of the complete pieces.
     crc: crc32fast::Hasher,
 }
 
@@ -331,7 +331,7 @@ impl Out {
     fn append(&mut self, piece: &[u8]) -> Result<(), Error> {
         let written = self.file.write_all(piece);
         if let Err(source) = written {
-            // Cutting off a torn piece needs no room, and the next one begins where it should.
+            // Truncating a torn piece needs no free space, and the next one begins where it should.
             let _ = self.file.set_len(self.good);
             let _ = self.file.seek(std::io::SeekFrom::Start(self.good));
             return Err(Error::file(&self.path, source));
@@ -404,7 +404,7 @@ impl Disk {
                 Job::Rows(mut tables) => {
                     self.write(&tables);
                     tables.iter_mut().for_each(Table::clear);
-                    // Nobody waits for it when the run is over.
+                    // Not needed when the run is over.
                     let _ = done.try_send(tables);
                 }
                 Job::Manifest(complete) => {
@@ -415,7 +415,7 @@ impl Disk {
                 }
                 Job::Lost(lost) => self.integrity.lose_all(lost),
             }
-            self.say_what_was_lost();
+            self.report_losses();
         }
         self.close();
         self.faults
@@ -427,7 +427,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Tries what was refused once more, and says at last what the recording holds.
+    /// Retries what was refused, and finally states what the recording holds.
     fn close(&mut self) {
         if let Some(manifest) = self.unwritten_manifest.take()
             && let Err(error) = self.write_manifest(&manifest)
@@ -451,7 +451,7 @@ impl Disk {
         self.sync();
         let (rows, events) = self.integrity.counts();
         if rows + events == 0 && self.faults.is_empty() {
-            self.put_together();
+            self.merge_small_batches();
         }
         if let Some(lost) = self.integrity.lost.values().next() {
             self.faults.insert(0, lost.why.clone());
@@ -470,8 +470,8 @@ impl Disk {
         self.page.sync();
     }
 
-    /// Whoever reads the recording later must know, also when weigh is killed next.
-    fn say_what_was_lost(&mut self) {
+    /// A later reader must know, also when weigh is killed next.
+    fn report_losses(&mut self) {
         let (rows, events) = self.integrity.counts();
         if rows + events > self.said {
             self.said = rows + events;
@@ -495,7 +495,7 @@ impl Disk {
         }
     }
 
-    /// Writes the events that wait, as far as the disk takes them.
+    /// Writes the queued events, as far as the disk takes them.
     fn write_lines(&mut self) -> Result<(), Error> {
         while let Some(line) = self.unwritten.front() {
             self.events.append(&line.bytes)?;
@@ -519,22 +519,22 @@ impl Disk {
                 self.integrity.lose(table.scope().name(), lost);
             }
         }
-        // What waits for space is tried again, and `close` says when it was in vain.
+        // What waits for space is retried, and `close` reports if that fails.
         let _ = self.write_lines();
         self.sync();
     }
 
-    /// A machine that dies loses what it had not written: two seconds, not thirty.
+    /// A machine crash loses what was not written: two seconds, not thirty.
     fn sync(&mut self) {
         let outs = self.streams.iter_mut().map(|stream| &mut stream.out);
         let mut outs: Vec<&mut Out> = outs.chain([&mut self.events]).collect();
-        // Begun for all of them first, so that a journal which has to be committed for one
-        // is committed for all: on ext4 a quarter of the CPU of this thread.
+        // Started for all of them first, so that one journal commit serves all: on ext4 a quarter
+        // of the CPU of this thread.
         outs.iter().for_each(|out| out.begin_sync());
         outs.iter_mut().for_each(|out| out.sync());
     }
 
-    /// Keeps the first fault: the others are its echo.
+    /// Retains the first fault: the others follow from it.
     fn fault(&mut self, why: String) {
         if self.faults.is_empty() {
             self.faults.push(why);
@@ -542,11 +542,11 @@ impl Disk {
     }
 
     /// Rewrites streams of many small batches as few large ones.
-    fn put_together(&mut self) {
+    fn merge_small_batches(&mut self) {
         for stream in &mut self.streams {
             if stream.batches > 1 && stream.rows < stream.batches * SMALL_BATCH {
-                // Without room for it the stream stays as it is: larger, and whole.
-                let _ = stream.put_together();
+                // Without free space for it the stream stays as it is: larger, and complete.
+                let _ = stream.merge_small_batches();
             }
         }
     }
@@ -562,7 +562,7 @@ impl Stream {
         Ok(Stream { out, encoder, shape, started, batches: 0, rows: 0, unwritten })
     }
 
-    /// Writes the batches that wait, as far as the disk takes them.
+    /// Writes the queued batches, as far as the disk takes them.
     fn write_unwritten(&mut self) -> Result<(), Error> {
         while let Some(table) = self.unwritten.pop_front() {
             if let Err(error) = self.append(&table) {
@@ -577,7 +577,7 @@ impl Stream {
         let encoded =
             self.encoder.encode(table).map_err(|error| Error::malformed(&self.out.path, error));
         if let Err(error) = encoded.and_then(|bytes| self.out.append(bytes)) {
-            // What the lost piece had told the reader must be told again.
+            // What the lost piece defined must be written again.
             self.encoder = encoder(&self.out.path, &self.shape, self.started, Effort::Little)?;
             return Err(error);
         }
@@ -586,8 +586,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Rewrites the file with fewer, larger batches; it is there whole all the time.
-    fn put_together(&mut self) -> Result<(), Error> {
+    /// Rewrites the file with fewer, larger batches; it exists complete all the time.
+    fn merge_small_batches(&mut self) -> Result<(), Error> {
         let path = &self.out.path;
         let partial = files::partial_name(path);
         let written = self.rewrite(path, Out::create(partial.clone())?);
@@ -598,7 +598,7 @@ impl Stream {
         match renamed {
             Ok(out) => self.out = out,
             Err(error) => {
-                // The original is still there; this one only takes room.
+                // The original still exists; this one only takes space.
                 let _ = std::fs::remove_file(&partial);
                 return Err(error);
             }
@@ -663,7 +663,7 @@ mod tests {
         (Disk::create(path, events, &manifest, &tick, &[]).unwrap(), tick)
     }
 
-    /// Has every write refused for want of space, or lets them through again.
+    /// Makes every write fail with ENOSPC, or lets them through again.
     fn exchange(disk: &mut Disk, files: &mut Vec<File>) {
         let outs = disk.streams.iter_mut().map(|stream| &mut stream.out);
         for (out, file) in outs.chain([&mut disk.events]).zip(files) {
@@ -682,7 +682,7 @@ mod tests {
         tick.put(process, &ProcessMemory { rss: Some(second), ..ProcessMemory::default() });
         disk.write(tick.tables());
         mark(disk, second as f64, false);
-        disk.say_what_was_lost();
+        disk.report_losses();
     }
 
     fn mark(disk: &mut Disk, seconds: f64, is_last: bool) {
@@ -721,7 +721,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_that_stays_full_loses_rows_and_the_recording_says_how_many_and_when() {
+    fn disk_that_stays_full_drops_rows_and_the_recording_has_their_count_and_times() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run");
         let (mut disk, mut tick) = disk(&path);
@@ -739,7 +739,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_a_full_disk_is_bounded_and_the_end_of_the_run_is_kept() {
+    fn queue_for_a_full_disk_is_bounded_and_retains_the_end_of_the_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run");
         let (mut disk, _) = disk(&path);
@@ -749,7 +749,7 @@ mod tests {
         (0..most).for_each(|_| mark(&mut disk, 1.0, false));
         assert!(disk.unwritten_bytes <= MOST_UNWRITTEN);
         mark(&mut disk, 2.0, true);
-        disk.say_what_was_lost();
+        disk.report_losses();
         let (.., so_far) = read(&path);
         assert!(so_far.contains("events"), "it is said before the end: {so_far}");
         exchange(&mut disk, &mut other);

@@ -1,7 +1,7 @@
-//! `weigh attach` and `weigh watch`: follow what runs already, until it ends or somebody asks.
+//! `weigh attach` and `weigh watch`: monitor what already runs, until it exits or a stop request.
 //!
-//! Nothing is started and nothing waited for, so nothing that is followed can notice. Ends
-//! of processes that were named are heard of through pidfds.
+//! Nothing is started or reaped, so no monitored process can notice. Exits of named processes are
+//! reported by pidfds.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
 use super::watch::{ClosedRun, ENDS, Watch};
-use super::{Error, KEPT_DESCRIPTORS, check_gpus, prepare, select, surroundings};
+use super::{Error, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::catalog::groups;
 use crate::collect::cgroup::CgroupCollector;
 use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
@@ -35,33 +35,33 @@ use crate::record::events::{StopReason, WatchEnd};
 use crate::record::{Event, Manifest, Target, Writer, secrets};
 use crate::summary::Summary;
 
-/// What to follow, and how long.
+/// What to monitor, and how long.
 #[derive(Debug, Clone)]
 pub struct Follow {
     /// What.
     pub what: AttachTarget,
-    /// At most so long; until it ends when nothing is said.
+    /// At most so long; without it until the target exits.
     pub time: Option<Duration>,
 }
 
-/// What can be followed.
+/// What can be monitored.
 #[derive(Debug, Clone)]
 pub enum AttachTarget {
-    /// Processes, and all that descend from them.
+    /// Processes, and their descendants.
     Processes(Vec<u32>),
-    /// Everything in a control group and the groups below it.
+    /// All processes in a cgroup and the cgroups below it.
     Cgroup(PathBuf),
     /// Every process that runs one of some programs, everywhere or below one process.
     Programs {
         /// Which programs.
         rule: ProgramRule,
-        /// The process below which they are looked for.
+        /// The process among whose descendants they are searched.
         under: Option<u32>,
     },
 }
 
 impl AttachTarget {
-    /// Processes whose end is the end of it.
+    /// Processes whose exit ends the monitoring.
     fn named(&self) -> &[u32] {
         match self {
             AttachTarget::Processes(pids) => pids,
@@ -84,22 +84,22 @@ impl AttachTarget {
     }
 }
 
-/// How following went.
+/// How monitoring ended.
 #[derive(Debug)]
 pub struct AttachOutcome {
     /// Why it ended.
     pub why: StopReason,
-    /// What was used while it was followed.
+    /// What was used meanwhile.
     pub summary: Summary,
     /// Where it is recorded.
     pub recording: Option<PathBuf>,
-    /// What went wrong with the recording, if anything did.
+    /// What failed with the recording, if anything did.
     pub warnings: Vec<String>,
 }
 
-/// Follows what runs already, and weighs it.
+/// Attaches to what already runs, and weighs it.
 ///
-/// `begun` is called when everything is in place, just before the first look.
+/// `begun` is called when everything is set up, just before the first sample.
 pub fn follow(
     follow: &Follow,
     settings: &Settings,
@@ -129,7 +129,7 @@ pub fn follow(
     manifest.user = claim.as_ref().and_then(|_| own::user());
     let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     ResourceLimits::now().raise();
-    let descriptors = limits::open_files().saturating_sub(KEPT_DESCRIPTORS);
+    let descriptors = limits::open_files().saturating_sub(RESERVED_DESCRIPTORS);
     let own = std::process::id();
     let members: RunMembers = match (&group, &follow.what) {
         (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
@@ -142,7 +142,7 @@ pub fn follow(
         AttachTarget::Programs { rule, .. } => Some(rule.clone()),
         _ => None,
     };
-    // Before the first look, so that nobody slips in between.
+    // Before the first sample, so that no process is missed in between.
     let (connector, refusal) = match &follow.what {
         AttachTarget::Programs { .. } => match Connector::open() {
             Ok(connector) => (Some(connector), None),
@@ -150,7 +150,7 @@ pub fn follow(
         },
         _ => (None, None),
     };
-    // Whoever may not have them has the clocks, and no sizes of those who lived for less than a tick.
+    // Without permission there are still the clocks, and no sizes of processes shorter than a tick.
     let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
     let mut processes = collects("process")
@@ -214,7 +214,7 @@ fn hold(pid: u32) -> Result<PidFd, Error> {
     })
 }
 
-/// What is known before the first look.
+/// What is known before the first sample.
 fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: &Host) -> Manifest {
     let mut buffer = Vec::new();
     let (pid, program) = match &follow.what {
@@ -251,35 +251,35 @@ fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: 
 struct AttachMonitor {
     watch: Watch,
     signals: Signals,
-    /// Those who were named and have not ended.
+    /// Named processes that have not exited.
     held: Vec<PidFd>,
-    /// Those in the control group that is followed.
+    /// Those in the monitored cgroup.
     occupants: Option<Occupants>,
-    /// The kernel's word on who comes and goes, when programs are looked for.
+    /// Kernel events of process starts and exits, when programs are searched.
     connector: Option<Connector>,
     happened: Vec<(Duration, ProcEvent)>,
-    /// The last accounts of those who end, which the kernel gives to root.
+    /// The exit records of processes, which the kernel gives to root.
     taskstats: Option<Taskstats>,
     accounts: Vec<ExitRecord>,
-    /// When the clocks were started that count all who are followed.
+    /// When the task clocks of all monitored processes were started.
     clocked_since: Option<Duration>,
     until: Option<Duration>,
     wait_all: bool,
-    /// Whether one process was named, and no more.
+    /// Whether exactly one process was named.
     is_alone: bool,
-    /// The only one that was named, when it has ended.
+    /// The only named one, when it has exited.
     end: Option<PidFd>,
 }
 
-/// How many accounts are kept: the end of a process with several threads may be told of later.
+/// How many exit records are retained: the exit of a multithreaded process may be reported later.
 const KEPT: usize = 1000;
 
-/// How long to wait for the parent of a process that has ended to take note of it: until then
-/// nobody else is told how it ended.
+/// How long to wait for the parent to reap an exited process: until then no other process can learn
+/// how it exited.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 impl AttachMonitor {
-    /// Has the kernel count what all who are there now use, and all they start.
+    /// Starts task clocks for all current processes and their descendants.
     fn start_clocks(&mut self) {
         let mut clock = RunClock::default();
         let mut known = 0;
@@ -291,7 +291,7 @@ impl AttachMonitor {
             if let Err(why) = counted {
                 return self.watch.fault("task-clock", why);
             }
-            // Until nobody has come in between.
+            // Until no process was started in between.
             if clock.processes() == known {
                 break;
             }
@@ -303,7 +303,7 @@ impl AttachMonitor {
 
     fn follow(&mut self) -> StopReason {
         let was_named = !self.held.is_empty();
-        self.watch.first_look();
+        self.watch.first_tick();
         loop {
             let time = self.watch.work();
             let left = self.until.map(|until| until.saturating_sub(self.watch.now()));
@@ -312,45 +312,45 @@ impl AttachMonitor {
                 return StopReason::Time;
             }
             self.sleep(left.map_or(time, |left| left.min(time)));
-            if self.is_asked_to_end() {
+            if self.is_stop_requested() {
                 self.watch.take_tick();
                 return StopReason::Asked;
             }
             self.handle_messages();
             self.notice_ends();
-            let somebody = self.has_somebody();
-            if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(somebody)) {
+            let has_processes = self.has_processes();
+            if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(has_processes)) {
                 self.watch.take_tick();
                 return StopReason::Ended;
             }
-            if was_named && self.held.is_empty() && !(self.wait_all && self.has_somebody()) {
+            if was_named && self.held.is_empty() && !(self.wait_all && self.has_processes()) {
                 return StopReason::Ended;
             }
         }
     }
 
-    fn has_somebody(&self) -> bool {
+    fn has_processes(&self) -> bool {
         self.watch.processes.as_ref().is_some_and(|processes| processes.alive().next().is_some())
     }
 
-    /// Sleeps until something happens, at most so long.
+    /// Sleeps until an event, at most so long.
     fn sleep(&self, time: Duration) {
         let held = self.held.iter().map(AsFd::as_fd);
         let mut sources: Vec<_> = [self.signals.as_fd()]
             .into_iter()
             .chain(self.connector.as_ref().map(AsFd::as_fd))
             .chain(held)
-            .chain(self.occupants.as_ref().and_then(Occupants::told_by))
+            .chain(self.occupants.as_ref().and_then(Occupants::exit_fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         let time =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        // Whoever cannot sleep looks once too often.
+        // If it cannot sleep, it samples once too often.
         let _ = poll(&mut sources, Some(&time));
     }
 
-    /// Whether somebody wants the end; Ctrl-Z stops weigh alone.
-    fn is_asked_to_end(&mut self) -> bool {
+    /// Whether a stop was requested; Ctrl-Z stops weigh alone.
+    fn is_stop_requested(&mut self) -> bool {
         let mut is_asked = false;
         while let Some(signal) = self.signals.arrived() {
             is_asked |= ENDS.contains(&signal.number);
@@ -361,14 +361,14 @@ impl AttachMonitor {
         is_asked
     }
 
-    /// Takes in what the kernel tells of those who come, change and go.
+    /// Handles kernel events of starts, execs and exits.
     fn handle_messages(&mut self) {
         loop {
             let Some(connector) = &mut self.connector else { return };
             let happened = &mut self.happened;
             happened.clear();
             let heard = connector.next(|at, one| happened.push((at, one)));
-            // Ends are told of last.
+            // Exits are reported last.
             happened.sort_by_key(|(at, _)| *at);
             let happened: Vec<ProcEvent> = happened.iter().map(|(_, one)| *one).collect();
             let Some(processes) = &mut self.watch.processes else { return };
@@ -383,7 +383,7 @@ impl AttachMonitor {
                     return;
                 }
             }
-            // The account of a process comes before the word that it has ended.
+            // The exit record of a process precedes its exit event.
             if let Some(taskstats) = &mut self.taskstats {
                 let accounts = &mut self.accounts;
                 accounts.drain(..accounts.len().saturating_sub(KEPT));
@@ -398,22 +398,22 @@ impl AttachMonitor {
         }
     }
 
-    /// Looks at everybody for the last time with those among them who have just ended.
+    /// Samples all processes for the last time with those that have just exited.
     fn notice_ends(&mut self) {
         if !self.held.iter().any(PidFd::has_ended) {
             return;
         }
-        // Those who ended before them are told of by now, with accounts that a look does not have.
+        // Exits before that are reported by now, with exit records that a sample does not have.
         self.handle_messages();
         self.watch.take_tick();
         let (ended, held): (Vec<PidFd>, _) =
             std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
         self.held = held;
-        // After the last look at it: readers take the events of a moment before its tick.
+        // After its last sample: readers take the events of a moment before its tick.
         let at = self.watch.tick.at + Duration::from_micros(1);
         for held in &ended {
             let processes = self.watch.processes.as_mut();
-            // Else the look has found it gone already.
+            // Otherwise the sample has already found it gone.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
                 self.watch.event(at, Event::ended(id, held.end(), None));
             }
@@ -422,14 +422,14 @@ impl AttachMonitor {
     }
 
     fn finish(mut self, why: StopReason, warnings: Vec<String>) -> AttachOutcome {
-        // Who was found gone at the last look has been told of by now.
+        // Processes that the last sample found gone are reported by now.
         self.handle_messages();
         self.watch.close_sockets();
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();
         let some_unseen =
             self.watch.processes.as_ref().is_none_or(ProcessCollector::may_have_missed_processes);
-        let task_clock_seconds = self.watch.clocked();
+        let task_clock_seconds = self.watch.read_task_clock();
         let now = self.watch.now();
         let end = WatchEnd {
             why,

@@ -1,7 +1,7 @@
-//! `weigh run`: start a command, watch it to its end, account for all it used.
+//! `weigh run`: start a command, monitor it to its end, account for all it used.
 //!
-//! [`run`] takes over the process it is called in: it becomes a child subreaper,
-//! takes the signals, and lets go of the streams that are the command's.
+//! [`run`] takes over the process it is called in: it becomes a child subreaper, handles the
+//! signals, and releases the streams that are the command's.
 
 mod follow;
 mod monitor;
@@ -44,13 +44,13 @@ use watch::Watch;
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The settings do not fit.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] settings::Error),
     /// The command cannot be run.
     #[error(transparent)]
     Command(#[from] child::Error),
-    /// The machine cannot be looked at.
+    /// The machine cannot be read.
     #[error(transparent)]
     Host(#[from] host::Error),
     /// The recording cannot be where it should be.
@@ -62,7 +62,7 @@ pub enum Error {
         /// Which one.
         pid: u32,
     },
-    /// The process cannot be followed.
+    /// Cannot attach to the process.
     #[error("process {pid}: {source}")]
     Process {
         /// Which one.
@@ -70,16 +70,16 @@ pub enum Error {
         /// What the kernel said.
         source: std::io::Error,
     },
-    /// The command cannot have a control group of its own.
+    /// The command cannot have a cgroup of its own.
     #[error(transparent)]
     OwnGroup(#[from] run_cgroup::CgroupRefusal),
-    /// It is no control group.
+    /// It is not a cgroup.
     #[error(transparent)]
     Group(#[from] host::cgroup::NoCgroup),
-    /// The machine's `/proc` does not show what is to be followed.
+    /// The machine's `/proc` does not show the target.
     #[error("{OTHER_NAMESPACE}")]
     OtherNamespace,
-    /// The kernel refused something that cannot be done without.
+    /// The kernel refused something essential.
     #[error("{what}: {source}")]
     System {
         /// What was refused.
@@ -90,7 +90,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a limit on this process is why: without weigh the command would run.
+    /// Whether a limit on this process is the cause: without weigh the command would run.
     pub fn is_limit(&self) -> bool {
         let errno = match self {
             Error::Command(child::Error::Fork(source)) | Error::System { source, .. } => {
@@ -104,8 +104,8 @@ impl Error {
     }
 }
 
-/// Becomes the command, which is not measured: for when [`Error::is_limit`]. Returns only when
-/// it cannot be executed.
+/// Execs the command without measuring it: for when [`Error::is_limit`]. Returns only when that
+/// fails.
 pub fn without_measuring(command: &[OsString], inherited: Inherited) -> Error {
     let program = command.first().map_or_else(String::new, |p| p.to_string_lossy().into());
     match Replacement::of(command, Original::now(inherited)) {
@@ -114,7 +114,7 @@ pub fn without_measuring(command: &[OsString], inherited: Inherited) -> Error {
     }
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// How the command ended.
@@ -123,20 +123,20 @@ pub struct Outcome {
     pub summary: Summary,
     /// Where it is recorded.
     pub recording: Option<PathBuf>,
-    /// What went wrong with the recording, if anything did.
+    /// What failed with the recording, if anything did.
     pub warnings: Vec<String>,
 }
 
-/// What the calling process brings into a run.
+/// What the calling process passes into a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
-    /// What it got from whoever started it.
+    /// What it inherited from its parent.
     pub inherited: Inherited,
     /// Whether it wants to write to stderr after the run.
     pub keeps_stderr: bool,
 }
 
-/// Refuses GPUs that are not there, as far as a glance at the machine tells.
+/// Refuses GPUs that do not exist, as far as a quick check shows.
 fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
     let wanted = settings.gpus.as_deref().unwrap_or_default();
     match gpu::not_available(host, wanted) {
@@ -198,7 +198,7 @@ fn measure(
     let made = claim.as_ref().map_or(0, |claim| claim.made);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
-    // Another machine's groups say nothing of what runs here.
+    // Another machine's cgroups say nothing of what runs here.
     let around = Cgroup::own(&host).filter(|_| is_here(settings));
     let sees_itself = own::proc_is_our_pid_namespace(&host.proc);
     let mut processes =
@@ -217,7 +217,7 @@ fn measure(
         }
     };
 
-    // From here on a child is waiting: whatever fails now is a warning, not the end.
+    // From here on a child is waiting: any failure is a warning, not the end.
     let root = waiting.pid;
     out_of_memory::wait_for(&waiting, &signals);
     if let Err(error) = own_group.as_ref().map_or(Ok(()), |group| group.add_process(root)) {
@@ -229,7 +229,7 @@ fn measure(
         warnings.push(format!("cannot let go of the command's streams: {error}"));
     }
     let main = processes.as_mut().map(|processes| {
-        processes.begin(&host, root, limits::open_files().saturating_sub(KEPT_DESCRIPTORS))
+        processes.begin(&host, root, limits::open_files().saturating_sub(RESERVED_DESCRIPTORS))
     });
     manifest.user = directory.as_ref().and_then(|_| own::user());
     manifest.pid = root;
@@ -284,7 +284,7 @@ fn measure(
     Ok(monitor.finish(warnings))
 }
 
-/// Takes the signals, and forks a child that waits to become the command.
+/// Takes over the signals, and forks a child that waits for exec.
 fn launch(
     command: &[OsString],
     directory: Option<&Path>,
@@ -296,17 +296,17 @@ fn launch(
     Ok((signals, child::fork(command, &variables, original)?))
 }
 
-/// What the run is allowed, if anybody wants to know.
+/// The limits of the run, if requested.
 fn surroundings(settings: &Settings, host: &Host, whose: LimitsOf) -> Option<Surroundings> {
     settings.surroundings.then(|| Surroundings::of(&host.root, whose, live(settings).variable))
 }
 
-/// Whether the machine that is looked at is the one on which the command runs.
+/// Whether the machine that is read is the one on which the command runs.
 fn is_here(settings: &Settings) -> bool {
     settings.host_root == Path::new("/")
 }
 
-/// What can be asked of the machine beside its files: nothing, when it is another one.
+/// What can be read of the machine beside its files: nothing, when it is another one.
 fn live(settings: &Settings) -> Live {
     match is_here(settings) {
         true => Live::here(),
@@ -314,7 +314,7 @@ fn live(settings: &Settings) -> Live {
     }
 }
 
-/// A control group for the command, or why it has none, when one is wanted.
+/// A cgroup for the command, or why it has none, when one is requested.
 fn own_group(
     settings: &Settings,
     host: &Host,
@@ -324,7 +324,7 @@ fn own_group(
         OwnCgroup::Auto => CgroupMode::Auto,
         OwnCgroup::Always => CgroupMode::Always,
     };
-    // Groups can only be made on the machine on which the command runs.
+    // Cgroups can only be created on the machine on which the command runs.
     let made = match is_here(settings) {
         true => RunCgroup::create(host, mode),
         false => Err(run_cgroup::CgroupRefusal::NoPlace),
@@ -336,10 +336,10 @@ fn own_group(
     }
 }
 
-/// Some stay for the machine, for the recording, for libraries and for chance.
-const KEPT_DESCRIPTORS: usize = collect::DESCRIPTORS + 64;
+/// Descriptors reserved for the machine, the recording, libraries and a margin.
+const RESERVED_DESCRIPTORS: usize = collect::DESCRIPTORS + 64;
 
-/// The sources that this machine has; the manifest says which it has not, and why.
+/// The sources that this machine has; the manifest lists those it has not, and why.
 fn select(host: &Host, settings: &Settings, manifest: &mut Manifest) -> Selection {
     let selection = collect::select(host, settings);
     for absence in &selection.absent {
@@ -353,8 +353,8 @@ const OTHER_NAMESPACE: &str =
 
 /// Claims the directory of the recording.
 ///
-/// One that was asked for must be had, or the run does not begin; the default one
-/// is worth a warning, and so is a disk without room.
+/// A requested one must be available, or the run does not begin; for the default one, and for a
+/// full disk, there is a warning.
 fn prepare(
     settings: &Settings,
     manifest: &Manifest,

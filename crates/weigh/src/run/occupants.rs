@@ -1,7 +1,7 @@
-//! When a control group that is followed is over: nobody is in it any more, or it is gone.
+//! When a monitored cgroup is over: no process is left in it, or it was removed.
 //!
-//! Version 1 tells nobody. But a group is not empty while one of its processes lives, so one
-//! of them is held (a pidfd), and when it has ended another one, if there is one.
+//! cgroup v1 sends no notification. But a cgroup is not empty while one of its processes runs, so
+//! one of them is held by a pidfd, and after its exit another one, if there is one.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -9,33 +9,33 @@ use crate::collect::members::cgroup;
 use crate::host::Dir;
 use crate::host::pidfd::PidFd;
 
-/// Those who are in a group.
+/// The processes in a cgroup.
 pub(super) struct Occupants {
     dir: Dir,
     one: Option<PidFd>,
-    had_somebody: bool,
+    had_process: bool,
     pids: Vec<u32>,
     buffer: Vec<u8>,
 }
 
 impl Occupants {
-    /// Of the group of this directory.
+    /// Of the cgroup of this directory.
     pub(super) fn of(dir: Dir) -> Occupants {
-        Occupants { dir, one: None, had_somebody: false, pids: Vec::new(), buffer: Vec::new() }
+        Occupants { dir, one: None, had_process: false, pids: Vec::new(), buffer: Vec::new() }
     }
 
-    /// What tells that somebody has ended.
-    pub(super) fn told_by(&self) -> Option<BorrowedFd<'_>> {
+    /// The descriptor that becomes readable at an exit.
+    pub(super) fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
         self.one.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether it is over: empty after it had somebody, or removed. Whoever looked at it may
-    /// have `seen` somebody who is not there any more.
-    pub(super) fn are_over(&mut self, seen: bool) -> bool {
+    /// Whether it is over: empty after it had a process, or removed. `was_sampled`: the last
+    /// tick had a process, which may have exited since.
+    pub(super) fn are_over(&mut self, was_sampled: bool) -> bool {
         match cgroup::list(&self.dir, &mut self.pids, &mut self.buffer) {
             Ok(()) => {}
             Err(error) if error.is_gone() => return true,
-            // Whoever cannot be asked now can be at the next look.
+            // What cannot be opened now can be at the next tick.
             Err(_) => return false,
         }
         // weigh may be in it, too, and would wait for itself.
@@ -44,8 +44,8 @@ impl Occupants {
         if !self.one.as_ref().is_some_and(is_held) {
             self.one = self.pids.iter().find_map(|pid| PidFd::open(*pid).ok());
         }
-        self.had_somebody |= seen || !self.pids.is_empty();
-        self.had_somebody && self.pids.is_empty()
+        self.had_process |= was_sampled || !self.pids.is_empty();
+        self.had_process && self.pids.is_empty()
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
     use crate::host::fake::FakeHost;
 
     #[test]
-    fn a_group_is_over_when_it_is_empty_again_or_removed() {
+    fn a_cgroup_is_over_when_it_is_empty_again_or_removed() {
         let fake = FakeHost::new().sys("fs/cgroup/job/cgroup.procs", "");
         let mut occupants = Occupants::of(fake.host().sys.sub("fs/cgroup/job").unwrap());
         assert!(!occupants.are_over(false), "nobody has come yet");

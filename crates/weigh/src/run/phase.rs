@@ -1,7 +1,7 @@
 //! `weigh phase NAME -- CMD`: run a command as a phase of the run around it.
 //!
-//! The phase says what its command used, exactly, because `wait4` does. Without a
-//! run around it the command simply runs.
+//! The phase reports exactly what its command used, from `wait4`. Outside a run the command simply
+//! runs.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -21,27 +21,27 @@ use crate::record::events::{Account, HelperUsage};
 use crate::record::inbox::{self, ControlMessage};
 use crate::record::{self, Event};
 
-/// The variable by which a phase inside a phase knows the one around it.
+/// The variable that holds the id of the enclosing phase.
 const PHASE_VARIABLE: &str = "WEIGH_PHASE";
 
 /// Begins a phase that lasts until the next one begins, or until [`end_step`].
 ///
-/// Inside the command of a phase it ends with that command at the latest, and does not
-/// end the steps of others.
+/// Inside the command of a phase it ends with that command at the latest, and does not end the
+/// steps of others.
 pub fn step(recording: &Path, name: &str, inherited: Inherited) -> Result<(), record::Error> {
     let event = Event::PhaseStart { id: String::new(), name: name.to_owned(), parent: around() };
-    say(recording, event, inherited)
+    send_only(recording, event, inherited)
 }
 
 /// Ends the phase that [`step`] began.
 pub fn end_step(recording: &Path, inherited: Inherited) -> Result<(), record::Error> {
     let event = Event::PhaseEnd { id: String::new(), usage: None, end: None, account: None };
-    say(recording, event, inherited)
+    send_only(recording, event, inherited)
 }
 
-/// Puts a mark into the recording.
+/// Adds a mark to the recording.
 pub fn mark(recording: &Path, text: &str, inherited: Inherited) -> Result<(), record::Error> {
-    say(recording, Event::Mark { text: text.to_owned() }, inherited)
+    send_only(recording, Event::Mark { text: text.to_owned() }, inherited)
 }
 
 /// The phase whose command this process belongs to.
@@ -50,14 +50,14 @@ fn around() -> Option<String> {
 }
 
 /// Sends the only message of this process.
-fn say(recording: &Path, event: Event, inherited: Inherited) -> Result<(), record::Error> {
-    say_at(recording, HostClock::Monotonic.now(), event, Some(NotOwn::before(inherited.used)))
+fn send_only(recording: &Path, event: Event, inherited: Inherited) -> Result<(), record::Error> {
+    send(recording, HostClock::Monotonic.now(), event, Some(NotOwn::before(inherited.used)))
 }
 
 /// What the kernel counts for this process and is not its own.
 #[derive(Default)]
 struct NotOwn {
-    /// What it used before its program began.
+    /// What it used before exec of its program.
     before: Usage,
     /// I/O of the children it has reaped.
     reaped_io: Io,
@@ -73,12 +73,12 @@ impl NotOwn {
 
 /// What this process has used itself until now.
 fn used(not_own: &NotOwn) -> HelperUsage {
-    /// No fork, exec and loader take longer; a shell that has worked and then becomes `weigh phase`
+    /// No fork, exec and loader take longer; a shell that has worked and then execs `weigh phase`
     /// may have.
     const STARTUP: f64 = 0.01;
     let before = not_own.before;
     let is_startup = before.cpu_seconds() < STARTUP;
-    // Of the process that it was before nobody knows which part was whose.
+    // It cannot be split between the two programs.
     let io = own::io_with_reaped().ok().filter(|_| is_startup).unwrap_or_default();
     let mut usage = Usage::own().less(&before);
     usage.system_seconds += not_own.child_cpu.as_secs_f64();
@@ -86,14 +86,14 @@ fn used(not_own: &NotOwn) -> HelperUsage {
     HelperUsage { usage, startup, io: io.less(&not_own.reaped_io) }
 }
 
-/// Sends a message; the last one of a process says what it has used.
-fn say_at(
+/// Sends a message; the last one of a process has its own usage.
+fn send(
     recording: &Path,
     at: Duration,
     event: Event,
     last: Option<NotOwn>,
 ) -> Result<(), record::Error> {
-    let mut word = ControlMessage {
+    let mut message = ControlMessage {
         nanoseconds: Offsets::own().to_machine(at.as_nanos() as u64),
         within: around(),
         sender_rss_bytes: Some(child::largest_rss()),
@@ -101,8 +101,8 @@ fn say_at(
         event,
     };
     // After everything else that reads a file.
-    word.helper = last.as_ref().map(used);
-    inbox::send_word(recording, &word)
+    message.helper = last.as_ref().map(used);
+    inbox::send_message(recording, &message)
 }
 
 /// How a phase's command ended, and why the phase is not recorded, if it is not.
@@ -155,36 +155,36 @@ fn observed(
     let waiting = child::fork(command, variables, original)?;
     let pid = waiting.pid;
     out_of_memory::wait_for(&waiting, &signals);
-    // It may be refused; then nobody hears of children that are not waited for.
+    // It may be refused; then children that are not reaped are not counted.
     let mut clock = recording.and_then(|_| TaskClock::on_exec(pid).ok());
     let mut not_recorded = None;
-    let mut tell = |at, event, last| {
+    let mut report = |at, event, last| {
         if let Some(recording) = recording
-            && let Err(error) = say_at(recording, at, event, last)
+            && let Err(error) = send(recording, at, event, last)
         {
             not_recorded.get_or_insert(error);
         }
     };
-    // Before exec: nothing inside the phase can be heard of before the phase itself.
+    // Before exec: no message from inside the phase can precede the phase itself.
     let start = Event::PhaseStart { id: id.clone(), name: name.to_owned(), parent: around() };
-    tell(HostClock::Monotonic.now(), start, None);
+    report(HostClock::Monotonic.now(), start, None);
     let pause = match waiting.exec() {
         Ok(pause) => pause,
         Err(error) => {
             let at = HostClock::Monotonic.now();
             let end = Some(End::Code(127));
             let last = Some(NotOwn::before(original.inherited.used));
-            tell(at, Event::PhaseEnd { id, usage: None, end, account: None }, last);
+            report(at, Event::PhaseEnd { id, usage: None, end, account: None }, last);
             return Err(error.into());
         }
     };
     // After exec: what the process was before is not the command's.
     if let Some(started) = host.as_ref().and_then(|host| started(host, pid)) {
         let event = Event::PhaseCommand { id: id.clone(), pid, started };
-        tell(HostClock::Monotonic.now(), event, None);
+        report(HostClock::Monotonic.now(), event, None);
     }
     let (end, mut usage) = loop {
-        // A signal arrives, or an error only means another look.
+        // A signal arrives; an error only means another poll.
         let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
         while let Some(signal) = signals.arrived() {
             if signal.number != libc::SIGCHLD && signal.is_for(pid) {
@@ -216,12 +216,12 @@ fn observed(
         rss_before_exec_bytes: pause.largest_rss,
     };
     let (usage, account) = (Some(usage), Some(account));
-    tell(at, Event::PhaseEnd { id, usage, end: Some(end), account }, Some(last));
+    report(at, Event::PhaseEnd { id, usage, end: Some(end), account }, Some(last));
     Ok(PhaseOutcome { end, not_recorded })
 }
 
-/// Clock ticks from boot to the start of a process, by the machine's clock: with its pid, who
-/// it is.
+/// Clock ticks from boot to the start of a process, by the machine's clock: with its pid, its
+/// identity.
 fn started(host: &Host, pid: u32) -> Option<u64> {
     let mut buffer = Vec::new();
     let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), &mut buffer).ok()?;

@@ -1,8 +1,8 @@
-//! When ticks are due: absolute deadlines, dense at first, none made up for.
+//! When ticks are due: absolute deadlines, dense at first, missed ones are skipped.
 
 use std::time::Duration;
 
-/// Looks in the first second, so that short commands have a curve.
+/// Ticks in the first second, so that short commands have a curve.
 const DENSE: [u64; 8] = [5, 10, 20, 40, 80, 160, 320, 640];
 
 /// The deadlines of a run.
@@ -88,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_interval_is_kept_from_where_it_is_the_denser_one() {
+    fn a_short_interval_applies_once_it_is_the_denser_one() {
         assert_eq!(deadlines(10 * MS, 5), [0, 5, 10, 20, 30]);
         assert_eq!(deadlines(MS, 4), [0, 1, 2, 3]);
     }
 
     #[test]
-    fn a_late_tick_counts_the_missed_ones_and_keeps_the_beat() {
+    fn a_late_tick_counts_the_missed_ones_and_does_not_shift_the_deadlines() {
         let mut schedule = Schedule::new(500 * MS, 10 * MS);
         schedule.took(500 * MS);
         schedule.took(537 * MS);

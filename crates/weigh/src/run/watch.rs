@@ -1,4 +1,4 @@
-//! What every kind of watching shares: the ticks, what happens, and the recording's end.
+//! What all kinds of monitoring share: the ticks, the events, and the recording's end.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::model::settings::Settings;
 use crate::record::{AttachBaseline, Entry, Event, Manifest, Writer, files};
 use crate::summary::{Accumulator, Summary};
 
-/// Who is asked at each tick, and who is told.
+/// The collectors of each tick, and its consumers.
 pub(super) struct Watch {
     pub(super) host: Host,
     /// The clock's reading at the run's zero.
@@ -34,7 +34,7 @@ pub(super) struct Watch {
     pub(super) tick: Tick,
     pub(super) processes: Option<ProcessCollector>,
     pub(super) task_clock: Option<RunClock>,
-    /// The account of the control group that is followed.
+    /// The counters of the monitored cgroup.
     pub(super) group: Option<CgroupCollector>,
     /// The packets of the run.
     pub(super) packets: Option<Packets>,
@@ -49,7 +49,7 @@ pub(super) struct Watch {
     faulted: Vec<String>,
 }
 
-/// What is left of a watch.
+/// The result of monitoring.
 pub(super) struct ClosedRun {
     pub(super) summary: Summary,
     pub(super) recording: Option<PathBuf>,
@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// Has the recording say what the machine is made of; nobody waits until that is found out.
+    /// Adds the machine's hardware to the recording, without waiting until it is read.
     pub(super) fn describe_machine(&mut self, manifest: Manifest, settings: &Settings) {
         let Some(writer) = &mut self.writer else { return };
         let root = self.host.root.clone();
@@ -106,8 +106,8 @@ impl Watch {
         self.host.clock.now().saturating_sub(self.begin)
     }
 
-    /// Takes the tick that is due, brings to the disk what is due there, and says how long
-    /// there is nothing to do.
+    /// Takes the tick that is due, flushes what is due, and returns how long there is nothing to
+    /// do.
     pub(super) fn work(&mut self) -> Duration {
         let mut now = self.now();
         if now >= self.schedule.due() {
@@ -116,7 +116,7 @@ impl Watch {
         }
         let until = self.schedule.due();
         if let Some(writer) = &mut self.writer
-            // Now, when the next tick would be too late: waking up once more costs more.
+            // Now, when the next tick would be too late: another wakeup costs more.
             && writer.due().is_some_and(|due| due < until)
         {
             writer.flush(now);
@@ -124,20 +124,20 @@ impl Watch {
         until.saturating_sub(now)
     }
 
-    /// Looks at everybody for the first time, and records it at once: whoever reads along, or
-    /// waits for weigh to be there, finds that it is.
-    pub(super) fn first_look(&mut self) {
+    /// Takes the first sample of all processes, and flushes it at once: a process that reads along,
+    /// or waits for weigh to attach, finds it.
+    pub(super) fn first_tick(&mut self) {
         self.take_tick();
         let now = self.now();
         self.writer.iter_mut().for_each(|writer| writer.flush(now));
     }
 
-    /// Asks everybody, and hands on what they said.
+    /// Samples all collectors, and emits the tick.
     pub(super) fn take_tick(&mut self) {
         let at = self.now();
         self.tick.begin(at);
         let mut faults = Vec::new();
-        // First, because it is the one whose rate shows how far it is from `at`.
+        // First, because its rate shows how far it is from `at`.
         if let Some(clock) = &mut self.task_clock
             && let Err(fault) = clock.sample(&self.host, &mut self.tick)
         {
@@ -153,7 +153,7 @@ impl Watch {
         self.sample_cgroup();
         self.sample_processes();
         faults.extend(self.sample_collectors(|_| true));
-        // After the machine's network, which tells whether anything can have moved.
+        // After the machine's network, which shows whether anything can have moved.
         self.sample_sockets(Sockets::sample);
         let ticks =
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
@@ -166,8 +166,8 @@ impl Watch {
         }
     }
 
-    /// Looks at the machine's counters before a command begins, so that nothing it does is
-    /// missing from them. It is no whole tick: nobody of the run is there to be looked at.
+    /// Samples the machine's counters before a command starts, so that nothing it does is missing
+    /// from them. It is no complete tick: no process of the run exists yet.
     pub(super) fn sample_before_exec(&mut self) {
         self.tick.begin(self.now());
         let faults = self.sample_collectors(|source| collect::BEFORE_EXEC.contains(&source));
@@ -175,7 +175,7 @@ impl Watch {
         self.note(faults);
     }
 
-    /// Asks the collectors of these sources, and drops those that have nothing any more.
+    /// Samples the collectors of these sources, and drops those that have no more values.
     fn sample_collectors(
         &mut self,
         is_asked: impl Fn(SourceId) -> bool,
@@ -227,7 +227,7 @@ impl Watch {
         missing.into_iter().for_each(|why| self.fault("sockets", why));
     }
 
-    /// Takes the last word on the run's connections.
+    /// Takes the final values of the run's connections.
     pub(super) fn close_sockets(&mut self) {
         if self.sockets.is_some() {
             self.tick.begin(self.now());
@@ -237,7 +237,7 @@ impl Watch {
         }
     }
 
-    /// Has the packets of the command's group counted.
+    /// Starts counting the packets of the command's cgroup.
     pub(super) fn take_packets(&mut self, own: &RunCgroup) {
         let counter = own.group.unified.as_ref().map(|group| PacketCounter::of(group.as_fd()));
         match counter {
@@ -247,7 +247,7 @@ impl Watch {
         }
     }
 
-    /// Takes note of the connections there are, before those of the run begin.
+    /// Notes the existing connections, before those of the run begin.
     pub(super) fn take_sockets(&mut self, settings: &Settings, beginning: SocketBaseline) {
         match Sockets::begin(&self.host, settings, beginning) {
             Ok(sockets) => self.sockets = Some(sockets),
@@ -268,7 +268,7 @@ impl Watch {
         refusals.into_iter().for_each(|why| self.fault("process", why));
     }
 
-    /// Who came and went first, so that nobody is counted who is not there any more.
+    /// Starts and exits first, so that no exited process is counted.
     pub(super) fn emit_tick(&mut self) {
         for change in std::mem::take(&mut self.tick.changes) {
             self.event(self.tick.at, Event::from(&change));
@@ -283,8 +283,8 @@ impl Watch {
         self.accumulator.tick(&self.tick);
     }
 
-    /// Meets the command of a phase at its beginning: until then it was weigh's own helper.
-    pub(super) fn meet_commands(&mut self) {
+    /// Adds the command of a phase at its start: until then it was weigh's own helper.
+    pub(super) fn add_phase_commands(&mut self) {
         self.tick.begin(self.now());
         if let Some(processes) = &mut self.processes {
             processes.add_helper_commands(&self.host, &mut self.tick);
@@ -294,7 +294,7 @@ impl Watch {
         }
     }
 
-    /// Takes in what the kernel told, in its order, with the last accounts that it gave.
+    /// Handles kernel events, in their order, with the exit records.
     pub(super) fn take_in(&mut self, happened: &[ProcEvent], accounts: &[ExitRecord]) {
         self.tick.begin(self.now());
         for one in happened {
@@ -316,8 +316,8 @@ impl Watch {
                     None => continue,
                 },
             };
-            // After the last look at it: readers take the events of a moment before its tick. And
-            // before whoever comes next, who was not there with it.
+            // After its last sample: readers take the events of a moment before its tick. And
+            // before the next start, which did not overlap with it.
             let at = self.tick.at + Duration::from_micros(1);
             self.emit_tick();
             let ExitedProcess { id, cpu_seconds, is_ours } = gone;
@@ -328,8 +328,8 @@ impl Watch {
                 started: id.started,
                 end: Some(end),
                 usage: None,
-                // The kernel's last word, where it gives one: what a clock adds from before it
-                // was put on somebody who was running may be as old as a tick of the scheduler.
+                // The kernel's final value, where it gives one: what a clock adds from before it
+                // was opened on a running process may be as old as a tick of the scheduler.
                 cpu_seconds: counted.or(cpu_seconds),
                 memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
             };
@@ -341,7 +341,7 @@ impl Watch {
         }
     }
 
-    /// Something happened.
+    /// Records an event.
     pub(super) fn event(&mut self, at: Duration, event: Event) {
         let entry = Entry::new(at, event);
         if let Some(baseline) = &mut self.baseline {
@@ -353,7 +353,7 @@ impl Watch {
         }
     }
 
-    /// Records what could not be measured; the same thing once.
+    /// Records what could not be measured; the same fault once.
     pub(super) fn fault(&mut self, source: &str, why: String) {
         let fault = format!("{source}: {why}");
         if !self.faulted.contains(&fault) {
@@ -362,8 +362,8 @@ impl Watch {
         }
     }
 
-    /// What the run's task clock says now.
-    pub(super) fn clocked(&mut self) -> Option<f64> {
+    /// The run's task clock now.
+    pub(super) fn read_task_clock(&mut self) -> Option<f64> {
         match self.task_clock.as_mut()?.read() {
             Ok(time) => Some(time.as_secs_f64()),
             Err(error) => {
@@ -375,7 +375,7 @@ impl Watch {
 
     /// Finishes the recording and makes the summary.
     ///
-    /// A recording may take long when its disk hangs: signals tell when nobody wants to wait.
+    /// That may take long when the disk hangs: signals tell when to give up.
     pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> ClosedRun {
         let now = self.now();
         let Some(mut writer) = self.writer.take() else {
@@ -383,8 +383,8 @@ impl Watch {
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
-        let faults = writer.finish(now, || self.is_told_to_give_up(signals, now));
-        // Whatever goes wrong in a directory that is gone has this one reason.
+        let faults = writer.finish(now, || self.should_give_up(signals, now));
+        // All failures in a directory that was removed have this one reason.
         let gone = (!directory.join("run.json").exists()).then(|| {
             let path = directory.display();
             format!("{path} was deleted or renamed during the run: nothing is recorded there")
@@ -416,15 +416,15 @@ impl Watch {
         ClosedRun { summary, recording, warnings }
     }
 
-    /// Whether somebody wants the end of a recording that takes long: its disk may hang.
+    /// Whether a stop was requested while the recording is finished: its disk may hang.
     ///
-    /// Not at once: whoever ends a run often tells everybody, and more than once.
-    fn is_told_to_give_up(&self, signals: &mut Signals, since: Duration) -> bool {
+    /// Not at once: a job that is stopped often signals all processes, and more than once.
+    fn should_give_up(&self, signals: &mut Signals, since: Duration) -> bool {
         const PATIENCE: Duration = Duration::from_secs(2);
-        let told = signals.arrived().is_some_and(|signal| ENDS.contains(&signal.number));
-        told && self.now().saturating_sub(since) > PATIENCE
+        let stop_requested = signals.arrived().is_some_and(|signal| ENDS.contains(&signal.number));
+        stop_requested && self.now().saturating_sub(since) > PATIENCE
     }
 }
 
-/// Signals by which somebody asks for the end.
+/// Signals that request the end.
 pub(super) const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];

@@ -1,6 +1,6 @@
-//! What is kept of a run while it goes by: enough for the summary, and no more.
+//! What is kept of a run while it is measured: enough for the summary, and no more.
 //!
-//! Memory grows with the processes that are alive, not with the time.
+//! Memory grows with the number of live processes, not with time.
 
 use super::curve::Rate;
 use super::exited_usage::ExitedUsage;
@@ -19,7 +19,7 @@ use crate::model::{CHILD_SUBREAPER, End, Facts, ProcessId, Tick, Usage};
 use crate::record::events::{Reaping, RunEnd, StopReason, Victim, WatchEnd};
 use crate::record::{Entry, Event, Losses, Manifest, Recording, Target};
 
-/// Everything the summary needs to know.
+/// Everything the summary needs.
 pub struct Accumulator {
     pub(super) manifest: Manifest,
     pub(super) tree: RunTree,
@@ -35,40 +35,40 @@ pub struct Accumulator {
     pub(super) tcp: RunTcp,
     /// What was reaped so far.
     pub(super) reaped: Usage,
-    /// Whether `weigh mark` or `weigh phase` was called inside the run, and may have been waited
-    /// for by anybody.
+    /// Whether `weigh mark` or `weigh phase` was called inside the run, and may have been reaped by
+    /// any process.
     pub(super) had_helpers: bool,
     /// What they have used.
     pub(super) helpers: Helpers,
     reaping: Reaping,
     pub(super) node: Node,
     pub(super) group: CgroupUsage,
-    /// Processes that the kernel killed for want of memory, where the run was.
+    /// Processes of the run's cgroup that were OOM-killed.
     oom_kills: Option<u64>,
-    /// Whom the kernel says it has killed.
+    /// Processes that the kernel reports as OOM-killed.
     victims: Vec<Left>,
-    /// Processes that were killed by SIGKILL, whoever sent it.
+    /// Processes that were killed by SIGKILL, from any sender.
     killed: Vec<Left>,
     pub(super) gpus: GpuFold,
-    /// The exact account, of a command that weigh started.
+    /// The exact `wait4` counters of a command that weigh started.
     pub(super) final_counts: Option<RunEnd>,
     pub(super) end: Option<Ending>,
-    /// The last moment anything is known of.
+    /// The time of the last sample or event.
     pub(super) last: f64,
     pub(super) faults: Vec<(String, String)>,
     summed: f64,
     sample_times: SampleTimes,
     gap_noted: f64,
-    /// Seconds between a last look and an end that nobody waited for.
+    /// Seconds between the last sample and the exit of processes that were not reaped.
     pub(super) gaps: f64,
     monitor: MonitorCost,
     pub(super) phases: Phases,
     tools: Tools,
-    /// What the recording lacks that this is read from.
+    /// What is missing from the recording that this is read from.
     pub(super) losses: Losses,
 }
 
-/// What is known of the end, whether weigh started what ran or only followed it.
+/// What is known of the end, whether weigh started the command or attached to it.
 pub(super) struct Ending {
     duration_seconds: f64,
     measured_seconds: f64,
@@ -111,7 +111,7 @@ impl From<&WatchEnd> for Ending {
     }
 }
 
-/// The processes of a run, as they are followed.
+/// The processes of a run, as they are tracked.
 fn tree(manifest: &Manifest) -> RunTree {
     // A tool is what its processes do themselves.
     let alone = match &manifest.target {
@@ -130,7 +130,7 @@ fn tree(manifest: &Manifest) -> RunTree {
 }
 
 impl Accumulator {
-    /// Nothing has happened yet.
+    /// Before the first sample.
     pub fn new(manifest: &Manifest) -> Accumulator {
         Accumulator {
             manifest: manifest.clone(),
@@ -166,13 +166,13 @@ impl Accumulator {
         }
     }
 
-    /// Nothing has been read yet of a recording, which may lack something.
+    /// Before the first record of a recording, which may be incomplete.
     pub fn of(recording: &Recording) -> Accumulator {
         let losses = recording.losses().clone();
         Accumulator { losses, ..Accumulator::new(recording.manifest()) }
     }
 
-    /// Takes in what was measured at one moment.
+    /// Adds the rows of one tick.
     pub fn tick(&mut self, tick: &Tick) {
         let at = tick.at.as_secs_f64();
         self.last = self.last.max(at);
@@ -181,17 +181,17 @@ impl Accumulator {
             self.tools.rows(table, at);
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
-            self.node.see(table, at);
+            self.node.add(table, at);
         }
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
-            self.group.see(table, at);
+            self.group.add(table, at);
         }
-        self.node.see_devices(tick);
+        self.node.add_devices(tick);
         if tick.table(Scope::Gpu).is_some_and(|table| !table.is_empty()) {
             let (tree, mains) = (&self.tree, &self.mains);
-            let went = std::mem::take(&mut self.gpus.exited);
+            let exited = std::mem::take(&mut self.gpus.exited);
             let called =
-                |id: &ProcessId| tree.called(id).or_else(|| went.get(id).map(String::as_str));
+                |id: &ProcessId| tree.called(id).or_else(|| exited.get(id).map(String::as_str));
             self.gpus.add_tick(tick, |id| match called(id) {
                 Some(name) if mains.contains(id) => RunRole::Main(name.to_owned()),
                 Some(name) => RunRole::Descendant(name.to_owned()),
@@ -200,7 +200,7 @@ impl Accumulator {
         }
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             if let Some(time) = table.get::<RunCpu>(0).time {
-                // A helper that is told of has been counted for a while.
+                // A helper that reports its usage has been counted for a while.
                 let time = self.helpers.less_cpu(time);
                 self.clock = Some(self.clock.map_or(time, |before| time.max(before)));
             }
@@ -214,7 +214,7 @@ impl Accumulator {
             self.rates(at);
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
-            self.look(at, clock.and(self.clock));
+            self.all_sampled(at, clock.and(self.clock));
             self.tree.sample_completed();
             self.sample_times.complete_tick(at);
             self.tools.sample_completed(at);
@@ -231,34 +231,33 @@ impl Accumulator {
     }
 
     fn rates(&mut self, at: f64) {
-        // Without the kernel's count: who is alive with whom they waited for, and who was
-        // reaped. Time of those whom nobody waits for is lost on the way; what was there
-        // does not become less.
+        // Without the kernel's counter: live processes with their reaped children, plus what was
+        // reaped. Time of auto-reaped processes is lost on the way; the sum never decreases.
         self.summed = self.summed.max(self.cpu_summed());
-        self.cores.see(self.cpu_so_far(), at);
+        self.cores.add(self.cpu_so_far(), at);
         if let Some(main) = self.tree.main_cpu() {
-            self.main_cores.see(main, at);
+            self.main_cores.add(main, at);
         }
     }
 
-    /// CPU time of the run at the last sample of all processes: what the peak of cores, and the
-    /// charts of CPU, are made of.
+    /// CPU time of the run at the last sample of all processes: the peak of cores and the CPU
+    /// charts are computed from it.
     pub(crate) fn cpu_so_far(&self) -> f64 {
         self.clock.or(self.group_cpu()).unwrap_or(self.summed)
     }
 
-    /// CPU time of who is alive and of who was reaped.
+    /// CPU time of live and of reaped processes.
     fn cpu_summed(&self) -> f64 {
         self.helpers.less_cpu(self.tree.cpu_of_alive() + self.reaped.cpu_seconds())
     }
 
-    /// CPU time of the control group.
+    /// CPU time of the cgroup.
     pub(super) fn group_cpu(&self) -> Option<f64> {
         self.group.cpu.usage.map(|usage| self.helpers.less_cpu(usage))
     }
 
-    /// Everybody was looked at, and the run's task clock was this.
-    fn look(&mut self, at: f64, clock: Option<f64>) {
+    /// All processes were sampled, and the run's task clock was this.
+    fn all_sampled(&mut self, at: f64, clock: Option<f64>) {
         let alive = self.tree.all_alive().count();
         let (user_seconds, system_seconds) = self.tree.split_of_alive();
         let mut split = Usage { user_seconds, system_seconds, ..self.reaped };
@@ -269,7 +268,7 @@ impl Accumulator {
         let less = |io: [f64; 6]| {
             std::array::from_fn(|which| (io[which] - of_helpers[which] as f64).max(0.0))
         };
-        let look = PhaseSample {
+        let sample = PhaseSample {
             at,
             clock,
             summed: (self.tree.total > 0).then_some(self.summed),
@@ -278,10 +277,10 @@ impl Accumulator {
             alive,
             elsewhere: self.node.elsewhere_so_far(),
         };
-        self.phases.look(look, &self.tree);
+        self.phases.add_sample(sample, &self.tree);
     }
 
-    /// Takes in something that happened.
+    /// Adds an event.
     pub fn event(&mut self, entry: &Entry) {
         let at = entry.seconds;
         self.phases.event(&entry.event, at);
@@ -303,7 +302,7 @@ impl Accumulator {
                 }
                 if let Some(size) = memory_peak_bytes {
                     let after = self.tree.high_water_read(&id);
-                    self.tree.largest.see_between(*size as f64, after, at);
+                    self.tree.largest.add_between(*size as f64, after, at);
                 }
                 if let Some(name) = self.tree.called(&id).filter(|_| self.gpus.is_any()) {
                     self.gpus.exited.insert(id, name.to_owned());
@@ -312,7 +311,8 @@ impl Accumulator {
                 if cpu_seconds.is_none() {
                     self.note_gap(at);
                 }
-                // Where weigh does not wait for all, the tree knows whose account it is in.
+                // Where weigh does not reap all processes, the tree knows which parent's counters
+                // it is in.
                 if let Some(usage) = usage.filter(|_| !self.manifest.is_attached()) {
                     self.reaped.add(&usage);
                 }
@@ -331,7 +331,7 @@ impl Accumulator {
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 let mut end = end.clone();
-                // Events may be lost; the account is whole.
+                // Events may be lost; the final counters are complete.
                 self.helpers = Helpers::of(end.helpers);
                 self.take_helpers_off(&mut end.task_clock_seconds);
                 let measured = self.reaping.measured_seconds(&end, at);
@@ -353,26 +353,26 @@ impl Accumulator {
     fn closes(&mut self, end: Ending, at: f64) {
         let clock = end.clock.map(|(seconds, _)| seconds);
         if !self.losses.is_empty() {
-            // That some have exited may be lost, and changed rows may be of nobody; who was left
-            // at the end is known.
+            // Exit events may be lost, and corrupt rows may belong to no process; the processes
+            // that were left at the end are known.
             self.tree.retain_alive(&end.left);
         }
         self.end = Some(end);
         self.last = self.last.max(at);
         self.summed = self.summed.max(self.cpu_summed());
-        self.look(at, clock);
+        self.all_sampled(at, clock);
     }
 
-    /// Somebody went whom weigh does not wait for: what they did since they were last looked at
-    /// may be in nobody's account.
+    /// A process exited that weigh does not reap: what it used since its last sample may not be in
+    /// any parent's counters.
     fn note_gap(&mut self, at: f64) {
         let since = self.sample_times.certain().max(self.gap_noted);
         self.gaps += (at - since).max(0.0);
         self.gap_noted = since.max(at);
     }
 
-    /// How long the run was measured, as far as it is known: every rate and mean is over this
-    /// time. With `--wait-all` it goes on after the command has ended.
+    /// How long the run was measured, as far as it is known: every rate and mean is over this time.
+    /// With `--wait-all` it continues after the command has exited.
     pub(super) fn duration(&self) -> f64 {
         self.end.as_ref().map_or(self.last, |end| end.measured_seconds)
     }
@@ -382,84 +382,83 @@ impl Accumulator {
         self.end.as_ref().map_or(self.last, |end| end.duration_seconds)
     }
 
-    /// How much more the task clock has counted than was waited for, and how much there was.
+    /// How far the task clock is ahead of what was reaped, and what was reaped.
     ///
-    /// The task clock runs on while the CPU is with an interrupt or another guest; that is
-    /// taken off.
+    /// The task clock runs on while an interrupt or another guest has the CPU; that is subtracted.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
-        let waited = self.waited()?;
+        let reaped = self.reaped_and_alive()?;
         let ahead =
-            self.final_counts.as_ref()?.task_clock_seconds? - waited - self.node.elsewhere();
-        Some((ahead, waited))
+            self.final_counts.as_ref()?.task_clock_seconds? - reaped - self.node.elsewhere();
+        Some((ahead, reaped))
     }
 
-    /// What weigh has waited for, and what those have used who are still there.
-    fn waited(&self) -> Option<f64> {
+    /// What weigh has reaped, and what the processes that are still alive have used.
+    fn reaped_and_alive(&self) -> Option<f64> {
         let reaped = self.final_counts.as_ref()?.reaped.cpu_seconds();
         Some(self.helpers.less_cpu(reaped + self.tree.cpu_of_alive()))
     }
 
-    /// CPU time that was seen of each process of the run since the command began.
-    pub(super) fn cpu_seen(&self) -> f64 {
+    /// Sampled CPU time of each process of the run since the command started.
+    pub(super) fn cpu_sampled(&self) -> f64 {
         let before = self.final_counts.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
-        (self.tree.own_cpu_seen() - before).max(0.0)
+        (self.tree.own_cpu_sampled() - before).max(0.0)
     }
 
-    /// Whether processes have certainly left the control group that was made for the command:
-    /// more was waited for, or seen, than the group has. Runtimes of containers and batch
-    /// systems put what they start elsewhere.
+    /// Whether processes have certainly left the cgroup that was made for the command: more was
+    /// reaped, or sampled, than the cgroup has. Container runtimes and batch systems move the
+    /// processes they start elsewhere.
     pub(super) fn left_its_group(&self) -> bool {
-        /// What two clocks of the kernel may be apart.
+        /// How far two kernel clocks may differ.
         const APART: (f64, f64) = (0.05, 1.1);
         let usage = self.group_cpu().filter(|_| self.group.is_own());
-        usage
-            .zip(self.waited())
-            .is_some_and(|(usage, waited)| waited.max(self.cpu_seen()) > APART.0 + usage * APART.1)
+        usage.zip(self.reaped_and_alive()).is_some_and(|(usage, reaped)| {
+            reaped.max(self.cpu_sampled()) > APART.0 + usage * APART.1
+        })
     }
 
-    /// Why orphaned descendants may be missing from what weigh has waited for, if they may.
+    /// Why orphaned descendants may be missing from what weigh has reaped, if they may.
     pub(super) fn lost_orphans(&self) -> Option<&str> {
         self.reason(CHILD_SUBREAPER)
     }
 
-    /// Whether there were certainly children that nobody waited for: the task clock has
-    /// counted them, or, where there is none, they were seen.
+    /// Whether children were certainly auto-reaped: the task clock has counted them, or, without
+    /// one, they were sampled.
     pub(super) fn lost_children(&self) -> Option<bool> {
-        /// What clock ticks leave open.
+        /// The error of clock ticks.
         const ROUNDING: f64 = 0.02;
-        /// What two clocks may be apart in a virtual machine whose host takes CPUs away for
-        /// moments that nobody tells it of: 4 % were seen. What is less leaves it open.
+        /// How far two clocks may differ in a virtual machine whose host steals CPU time without
+        /// reporting it: 4 % were measured. A smaller difference proves nothing.
         const APART: f64 = 0.05;
         match self.clock_ahead() {
-            Some((ahead, waited)) => Some(ahead > 0.005 + waited * APART),
-            None => (self.cpu_seen() > self.waited()? + ROUNDING).then_some(true),
+            Some((ahead, reaped)) => Some(ahead > 0.005 + reaped * APART),
+            None => (self.cpu_sampled() > self.reaped_and_alive()? + ROUNDING).then_some(true),
         }
     }
 
-    /// Whether the two clocks leave no room for such children: they start and stop a little
-    /// apart, and no process lives on less.
+    /// Whether the difference of the two clocks is too small for such children: they start and stop
+    /// slightly apart, and no process uses less.
     pub(super) fn clocks_agree(&self) -> Option<bool> {
         match self.clock_ahead() {
-            Some((ahead, waited)) => Some(ahead < 0.001 + waited * 0.001),
+            Some((ahead, reaped)) => Some(ahead < 0.001 + reaped * 0.001),
             None => self.lost_children().map(|lost| !lost),
         }
     }
 
-    /// Whether processes may have come and gone between two ticks, or without a record of it.
+    /// Whether processes may have started and exited between two ticks, or without a record of it.
     pub(super) fn some_unseen(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.some_unseen)
             || self.lost_children() == Some(true)
             || self.processes_may_be_missing()
     }
 
-    /// Whether the recording may lack processes that weigh has seen.
+    /// Whether the recording may lack processes that weigh sampled.
     pub(super) fn processes_may_be_missing(&self) -> bool {
         self.losses.concern_processes()
     }
 
-    /// Whether the control group was read when everybody was looked at for the last time.
-    pub(super) fn group_was_seen_last(&self) -> bool {
-        self.group.seen == Some(self.sample_times.last())
+    /// Whether the cgroup was read at the last sample of all processes.
+    pub(super) fn group_was_sampled_last(&self) -> bool {
+        self.group.sampled_at == Some(self.sample_times.last())
     }
 
     /// Why something of this source is missing.
@@ -469,18 +468,18 @@ impl Accumulator {
         fault.or_else(|| self.manifest.absent.get(source).map(String::as_str))
     }
 
-    /// The summary of all that was taken in.
+    /// The summary of everything added.
     pub fn finish(mut self) -> Summary {
         if let Some(end) = self.end.as_ref().filter(|_| !self.losses.is_empty()) {
-            // Changed rows may also be of later.
+            // Corrupt rows may also have later times.
             self.tree.retain_alive(&end.left);
         }
         let duration = self.duration();
         let phases = std::mem::replace(&mut self.phases, Phases::new(0));
-        if phases.unfollowed() > 0 {
+        if phases.untracked() > 0 {
             let why = format!(
                 "{} phases are in no figure: more than 1,000 lasted at once, or 10,000 in all",
-                phases.unfollowed()
+                phases.untracked()
             );
             self.faults.push(("phases".to_owned(), why));
         }
@@ -496,8 +495,8 @@ impl Accumulator {
         let (mut figures, parts) = (figures::of_run(&self), figures::of_parts(&self));
         figures::add_unattributed(&mut figures, &tools);
         let gpus = std::mem::take(&mut self.gpus).finish(duration);
-        // Those of `run.json` are found out meanwhile: they would be in a summary that is made
-        // again, and not in this one.
+        // Those of `run.json` are found meanwhile: they would be in a regenerated summary, and not
+        // in this one.
         let host = Facts { gpus: gpus::names(&gpus), ..self.manifest.host.clone() };
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
@@ -522,7 +521,7 @@ impl Accumulator {
         summary
     }
 
-    /// What the kernel killed for want of memory, if it did.
+    /// The OOM kills, if there were any.
     fn killing(&self) -> Option<findings::Killing> {
         let kills = self.oom_kills.or(self.group.oom_kills).filter(|kills| *kills > 0)?;
         let named = if self.victims.is_empty() { &self.killed } else { &self.victims };
@@ -558,15 +557,15 @@ impl Accumulator {
 
     fn processes(&self) -> Processes {
         let left = self.end.iter().flat_map(|end| &end.left);
-        // The command was there, whether it was seen or not.
+        // The command existed, whether it was sampled or not.
         let least = u64::from(self.manifest.target.is_none());
-        // Those whose exit is not recorded would be counted with all who came after them.
+        // Processes without a recorded exit would be counted together with all that started later.
         let exits_may_be_missing = self.losses.concern_events();
         let peak = if exits_may_be_missing { self.tree.most_with_rows } else { self.tree.most };
         Processes {
             total: self.tree.total.max(least),
             peak: peak.max(least),
-            // Nobody knows who came after the last tick.
+            // Processes that started after the last tick are not known.
             some_unseen: self.end.is_none() || self.some_unseen(),
             left: left.map(|&pid| Left { pid, name: self.tree.name(pid) }).collect(),
         }

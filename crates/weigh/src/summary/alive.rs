@@ -12,25 +12,25 @@ pub(super) struct TrackedProcess {
     pub(super) high_water_read: Option<f64>,
 }
 
-/// Whether a high-water mark is what a sample has, as near as two files that are read one after
-/// the other can say.
+/// Whether a high-water mark equals the sample, within the error of two files that are read one
+/// after the other.
 pub(super) fn is_near(mark: u64, sampled: u64) -> bool {
     mark <= sampled.saturating_add(sampled / 64)
 }
 
 impl TrackedProcess {
-    /// CPU time of its own.
+    /// Its own CPU time.
     pub(super) fn own_cpu(&self) -> Option<f64> {
         self.last.own_cpu()
     }
 
-    /// The same to the nanosecond, where the kernel says it: clock ticks are cut off.
+    /// The same in nanoseconds, where the kernel has it: clock ticks are truncated.
     pub(super) fn own_cpu_finer(&self) -> Option<f64> {
         self.own_cpu().map(|ticks| self.last.cpu.run_time.map_or(ticks, |ran| ran.max(ticks)))
     }
 
-    /// I/O with that of the children it has waited for: bytes read and written, calls that
-    /// read and write, bytes from and to storage.
+    /// I/O with that of its reaped children: bytes read and written, read and write calls, bytes
+    /// from and to storage.
     pub(super) fn all_io(&self) -> Option<[f64; 6]> {
         let io = &self.last.io;
         let all = [
@@ -44,24 +44,23 @@ impl TrackedProcess {
         Some(all.map(|count| count as f64))
     }
 
-    /// With the children it has waited for.
+    /// With its reaped children.
     pub(super) fn cpu(&self) -> Option<f64> {
         Some(self.own_cpu()? + self.last.children_cpu()?)
     }
 
-    /// The most this process can have had so far, huge pages left out: those have no high-water
-    /// mark.
+    /// The upper bound of this process so far, without huge pages: those have no high-water mark.
     pub(super) fn upper_bound(&self) -> Option<u64> {
         let hugetlb = self.last.memory.hugetlb.unwrap_or(0);
         self.last.memory.peak.max(self.last.memory.rss.map(|rss| rss.saturating_sub(hugetlb)))
     }
 
-    /// The most this process is known to have had so far.
+    /// The largest known size of this process so far.
     pub(super) fn largest(&self) -> Option<u64> {
         self.last.memory.peak.max(self.last.memory.rss)
     }
 
-    /// Whether the most it had so far is what it has now.
+    /// Whether its peak so far is its current size.
     pub(super) fn is_at_its_peak(&self) -> bool {
         let now = self.last.memory.rss.unwrap_or(0);
         self.last.memory.peak.is_none_or(|peak| is_near(peak, now))
@@ -72,9 +71,9 @@ impl TrackedProcess {
         self.last.memory.rss
     }
 
-    /// Its share of the memory of all, if that was ever looked at.
+    /// Its proportional share of memory, if it was ever sampled.
     ///
-    /// The look may be old; a share is never above what is resident now.
+    /// The sample may be old; a share is never above the current resident memory.
     fn share(&self) -> Option<u64> {
         self.last.memory.pss.map(|pss| self.last.memory.rss.map_or(pss, |rss| pss.min(rss)))
     }
@@ -99,7 +98,7 @@ pub(super) struct PeakLevels {
     pub files: Peak,
 }
 
-/// Sums over one part of the tree at one moment; `None` where nobody had a value.
+/// Sums over one part of the tree at one tick; `None` where no process had a value.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TreeSums {
     pub(super) rss: Option<f64>,
@@ -107,7 +106,7 @@ pub(super) struct TreeSums {
     share: Option<f64>,
     /// Resident memory of the largest process.
     largest: Option<f64>,
-    /// CPU time with that of the children they have waited for.
+    /// CPU time with that of their reaped children.
     pub cpu: Option<f64>,
     uss: Option<f64>,
     swap: Option<f64>,
@@ -124,7 +123,7 @@ pub(super) fn add(sum: &mut Option<f64>, value: Option<u64>) {
 }
 
 impl TreeSums {
-    /// Takes a process into the sums.
+    /// Adds a process to the sums.
     pub(super) fn add(&mut self, process: &TrackedProcess) {
         add(&mut self.rss, process.last.memory.rss);
         add(&mut self.share, process.share());
@@ -142,14 +141,13 @@ impl TreeSums {
         add(&mut self.files, process.last.state.files_open);
     }
 
-    /// Resident memory with each shared page counted once, as far as it is known: the sum of
-    /// the proportional shares, and not less than the largest process. The peak of a run is on
-    /// the same basis.
+    /// Resident memory with each shared page counted once, as far as it is known: the sum of the
+    /// proportional shares, and at least the largest process. The peak of a run has the same basis.
     pub(super) fn shared_counted_once(&self) -> Option<f64> {
         self.largest.map(|largest| largest.max(self.share.unwrap_or(0.0)))
     }
 
-    /// Peaks of a part of the run: what was looked at before it does not count.
+    /// Peaks of a part of the run: earlier samples do not count.
     pub(super) fn raise_part_peaks(mut self, levels: &mut PeakLevels, at: f64) {
         self.pss = self.share;
         self.into(levels, at);
@@ -157,7 +155,7 @@ impl TreeSums {
 
     /// Peaks of a part of the tree.
     pub(super) fn into(self, levels: &mut PeakLevels, at: f64) {
-        // Who runs has memory: none is what those have who ended and were not waited for.
+        // A running process has memory: zero is what a zombie has.
         let of_living = |sum: Option<f64>| sum.filter(|_| self.rss != Some(0.0));
         for (sum, peak) in [
             (of_living(self.rss), &mut levels.rss),
@@ -169,7 +167,7 @@ impl TreeSums {
             (self.files, &mut levels.files),
         ] {
             if let Some(sum) = sum {
-                peak.see(sum, at);
+                peak.add(sum, at);
             }
         }
     }

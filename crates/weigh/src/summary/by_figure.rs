@@ -17,17 +17,17 @@ impl<T> ByFigure<T> {
         ByFigure(BTreeMap::new())
     }
 
-    /// That of a figure, if there is one.
+    /// The value of a figure, if there is one.
     pub fn get(&self, id: FigureId) -> Option<&T> {
         self.0.get(&id)
     }
 
-    /// That of a figure, to be changed.
+    /// The value of a figure, mutable.
     pub fn get_mut(&mut self, id: FigureId) -> Option<&mut T> {
         self.0.get_mut(&id)
     }
 
-    /// Sets that of a figure.
+    /// Sets the value of a figure.
     pub fn insert(&mut self, id: FigureId, value: T) {
         self.0.insert(id, value);
     }
@@ -37,19 +37,19 @@ impl<T> ByFigure<T> {
         self.0.iter().map(|(id, value)| (*id, value))
     }
 
-    /// All of them, to be changed.
+    /// All of them, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (FigureId, &mut T)> {
         self.0.iter_mut().map(|(id, value)| (*id, value))
     }
 
-    /// All values, to be changed.
+    /// All values, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.values_mut()
     }
 }
 
 impl<T: Default> ByFigure<T> {
-    /// That of a figure, to be changed; a new one if there was none.
+    /// The value of a figure, mutable; a new one if there was none.
     pub fn entry(&mut self, id: FigureId) -> &mut T {
         self.0.entry(id).or_default()
     }
@@ -88,7 +88,7 @@ impl<T, const N: usize> From<[(FigureId, T); N]> for ByFigure<T> {
     }
 }
 
-/// By the key that it has in JSON.
+/// By its JSON key.
 impl<T> Index<&str> for ByFigure<T> {
     type Output = T;
 

@@ -30,10 +30,10 @@ pub(super) enum CpuEvidence {
         is_final: bool,
     },
     /// What was reaped, and an inherited task clock.
-    Wait4AndClock { waited: f64, clock: f64, elsewhere: f64, has_lost_children: bool },
+    Wait4AndClock { reaped: f64, clock: f64, elsewhere: f64, has_lost_children: bool },
     /// What was reaped alone.
     Wait4 {
-        waited: f64,
+        reaped: f64,
         /// Whether orphaned descendants are reparented to another process than weigh.
         orphans_are_lost: bool,
         /// What was sampled of all processes, when that is certainly more.
@@ -71,19 +71,19 @@ impl CpuEvidence {
             CpuEvidence::Cgroup { seconds, is_final: false } => {
                 (seconds, Method::Sampled, seconds, None)
             }
-            CpuEvidence::Wait4AndClock { waited, clock, elsewhere, has_lost_children } => {
-                let upper = Some(clock.max(waited));
+            CpuEvidence::Wait4AndClock { reaped, clock, elsewhere, has_lost_children } => {
+                let upper = Some(clock.max(reaped));
                 match has_lost_children {
-                    true => (clock, Method::Exact, waited.max(clock - elsewhere), upper),
-                    false => (waited, Method::Exact, waited, upper),
+                    true => (clock, Method::Exact, reaped.max(clock - elsewhere), upper),
+                    false => (reaped, Method::Exact, reaped, upper),
                 }
             }
             CpuEvidence::Wait4 { sampled_more: Some(seconds), .. } => {
                 (seconds, Method::Sampled, seconds, None)
             }
-            CpuEvidence::Wait4 { waited, orphans_are_lost, sampled_more: None } => {
+            CpuEvidence::Wait4 { reaped, orphans_are_lost, sampled_more: None } => {
                 let method = if orphans_are_lost { Method::Sampled } else { Method::Exact };
-                (waited, method, waited, None)
+                (reaped, method, reaped, None)
             }
             CpuEvidence::AttachedClock { clock, sampled, elsewhere, unclocked } => {
                 let lower = sampled.min(clock).max(clock - elsewhere);
@@ -107,13 +107,13 @@ mod tests {
     #[test]
     fn every_row_of_the_table_gives_its_value_method_and_bounds() {
         let clocks = |has_lost_children| CpuEvidence::Wait4AndClock {
-            waited: 4.0,
+            reaped: 4.0,
             clock: 5.0,
             elsewhere: 0.25,
             has_lost_children,
         };
         let wait4 = |orphans_are_lost, sampled_more| CpuEvidence::Wait4 {
-            waited: 4.0,
+            reaped: 4.0,
             orphans_are_lost,
             sampled_more,
         };
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn lower_bound_of_a_clock_is_never_below_what_was_reaped_or_above_it() {
         let clock = CpuEvidence::Wait4AndClock {
-            waited: 4.9,
+            reaped: 4.9,
             clock: 5.0,
             elsewhere: 3.0,
             has_lost_children: true,

@@ -1,19 +1,19 @@
-//! A figure: a value, how it was got, and between which bounds the truth lies.
+//! A figure: a value, its method, and the bounds of the true value.
 
 use super::by_figure::ByFigure;
 use super::curve::Peak;
 use crate::catalog::FigureId;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// How a value was got.
+/// How a value was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The kernel counted it.
     Exact,
-    /// It was looked at now and then; between two looks it may have been otherwise.
+    /// It was sampled; spikes shorter than the interval may be missed.
     Sampled,
-    /// It was derived from something else.
+    /// It was derived from other values.
     Estimated,
 }
 
@@ -28,26 +28,26 @@ impl Method {
     }
 }
 
-/// A value and how sure it is. What is unknown is null, never zero, with a reason.
+/// A value and how certain it is. What is unknown is null, never zero, with a reason.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Figure {
     /// The value, in the unit its name ends with.
     #[serde(serialize_with = "whole_when_whole")]
     pub value: Option<f64>,
-    /// How it was got.
+    /// How it was measured.
     pub method: Option<Method>,
-    /// The truth is not below this.
+    /// Lower bound of the true value.
     #[serde(serialize_with = "whole_when_whole")]
     pub lower: Option<f64>,
-    /// The truth is not above this; null when nothing bounds it.
+    /// Upper bound of the true value; null when nothing bounds it.
     #[serde(serialize_with = "whole_when_whole")]
     pub upper: Option<f64>,
     /// Where it comes from.
     pub source: String,
-    /// When it was reached, in seconds since the run began; null when the moment is not known.
+    /// When it was reached, in seconds since the run began; null when the time is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_seconds: Option<f64>,
-    /// It was reached after this, where only that is known: a high-water mark has no moment.
+    /// It was reached after this, where only that is known: a high-water mark has no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_seconds: Option<f64>,
     /// It was reached before this, where only that is known.
@@ -74,7 +74,7 @@ impl Figure {
         Figure::between(value, Method::Exact, value, Some(value), source)
     }
 
-    /// A value that was looked at now and then: the truth may be more.
+    /// A sampled value: the true value may be larger.
     pub fn sampled(value: f64, source: &str) -> Figure {
         Figure::between(value, Method::Sampled, value, None, source)
     }
@@ -102,18 +102,18 @@ impl Figure {
         Figure { source: source.to_owned(), reason: Some(reason.to_owned()), ..Figure::default() }
     }
 
-    /// The same, reached at this moment.
+    /// The same, reached at this time.
     pub fn at(mut self, seconds: f64) -> Figure {
         self.at_seconds = Some(seconds);
         self
     }
 
-    /// The same, reached when a peak was: at a moment, or between two.
+    /// The same, reached when a peak was: at a time, or between two.
     pub fn when(mut self, peak: &Peak) -> Figure {
         match peak.after {
             None => self.at_seconds = Some(peak.at),
             Some(after) => {
-                // Before the first sample there is nothing to be after.
+                // Before the first sample there is no time to be after.
                 self.after_seconds = Some(after).filter(|after| *after > 0.0);
                 self.before_seconds = Some(peak.at);
             }

@@ -1,4 +1,4 @@
-//! The control group that is followed, as the summary keeps it.
+//! The monitored cgroup, as the summary keeps it.
 
 use super::curve::{Mean, Peak};
 use super::rise::CounterRise;
@@ -7,32 +7,32 @@ use crate::catalog::metrics::{
 };
 use crate::model::Table;
 
-/// What the kernel says of the group.
+/// What the kernel reports of the cgroup.
 #[derive(Debug, Default)]
 pub(super) struct CgroupUsage {
-    /// Whether it was made for the run: then all it ever had is the run's.
+    /// Whether it was made for the run: then all its counters are the run's.
     is_own: bool,
-    /// Its counters as last seen.
+    /// Its counters as last sampled.
     pub(super) cpu: GroupCpu,
     pub(super) throttling: GroupThrottling,
     pub(super) io: GroupIo,
     pub(super) oom_kills: Option<u64>,
-    /// Time in which its tasks waited.
+    /// Pressure stall time of its tasks.
     pub(super) waiting: PressureTime,
-    /// The most that was seen at once: all its memory, that of programs, and of the page cache.
+    /// The largest samples: all its memory, that of programs, and of the page cache.
     pub(super) current: Peak,
     pub(super) anonymous: Peak,
     pub(super) cache: Peak,
     pub(super) swap: Peak,
     pub(super) mean: Mean,
-    /// The kernel's own mark at the first look: it may be from before weigh came.
+    /// The kernel's own high-water mark at the first sample: it may be from before weigh attached.
     mark_before: Option<f64>,
     mark: Peak,
-    /// When it was last seen.
-    pub(super) seen: Option<f64>,
+    /// When it was last sampled.
+    pub(super) sampled_at: Option<f64>,
 }
 
-/// How long tasks waited: some for a CPU, all for memory, all for storage.
+/// Pressure stall time: some tasks for a CPU, all for memory, all for storage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PressureTime {
     pub(super) cpu: CounterRise,
@@ -41,7 +41,7 @@ pub(super) struct PressureTime {
 }
 
 impl CgroupUsage {
-    /// Of a run that has one of its own, or follows one that was there.
+    /// Of a run that has a cgroup of its own, or monitors an existing one.
     pub(super) fn of(is_own: bool) -> CgroupUsage {
         CgroupUsage { is_own, mark_before: is_own.then_some(0.0), ..CgroupUsage::default() }
     }
@@ -51,13 +51,13 @@ impl CgroupUsage {
         self.is_own
     }
 
-    /// Takes in the row of a tick.
-    pub(super) fn see(&mut self, table: &Table, at: f64) {
+    /// Adds the row of a tick.
+    pub(super) fn add(&mut self, table: &Table, at: f64) {
         let cpu: GroupCpu = table.get(0);
         let io: GroupIo = table.get(0);
         let throttling: GroupThrottling = table.get(0);
         let memory: GroupMemory = table.get(0);
-        // One that could not be read this time is what it was.
+        // A value that could not be read this time is carried forward.
         self.cpu = GroupCpu {
             usage: cpu.usage.or(self.cpu.usage),
             user: cpu.user.or(self.cpu.user),
@@ -75,9 +75,9 @@ impl CgroupUsage {
             throttled: throttling.throttled.or(self.throttling.throttled),
         };
         let pressure: GroupPressure = table.get(0);
-        self.waiting.cpu.see(pressure.cpu_some, at);
-        self.waiting.memory.see(pressure.memory_full, at);
-        self.waiting.io.see(pressure.io_full, at);
+        self.waiting.cpu.add(pressure.cpu_some, at);
+        self.waiting.memory.add(pressure.memory_full, at);
+        self.waiting.io.add(pressure.io_full, at);
         self.oom_kills = table.get::<GroupTasks>(0).oom_kills.or(self.oom_kills);
         let levels = [
             (&mut self.current, memory.current),
@@ -88,24 +88,24 @@ impl CgroupUsage {
         ];
         for (peak, level) in levels {
             if let Some(level) = level {
-                peak.see(level as f64, at);
+                peak.add(level as f64, at);
             }
         }
         if let Some(current) = memory.current {
-            self.mean.see(current as f64, at);
+            self.mean.add(current as f64, at);
         }
         self.mark_before = self.mark_before.or(self.mark.value);
-        self.seen = Some(at);
+        self.sampled_at = Some(at);
     }
 
-    /// The kernel's mark, if it rose since the first look: then it is of our time.
+    /// The kernel's high-water mark, if it rose since the first sample: then it is of this run.
     pub(super) fn risen(&self) -> Option<Peak> {
         let before = self.mark_before?;
         Some(self.mark).filter(|mark| mark.value.is_some_and(|value| value > before))
     }
 
-    /// The kernel's mark from before the first look: what came after is not above it, unless
-    /// it rose.
+    /// The kernel's high-water mark from before the first sample: an upper bound of what was
+    /// after, unless it rose.
     pub(super) fn mark_before(&self) -> Option<f64> {
         self.mark_before
     }
@@ -121,15 +121,15 @@ mod tests {
     use crate::record::{Event, Target};
     use crate::testing::{FakeRun, MIB};
 
-    /// CPU time, and memory now and the most it ever was in MiB; nothing when the group is gone.
+    /// CPU time, and memory now and its peak in MiB; `None` when the cgroup was removed.
     type Look = Option<(f64, u64, u64)>;
 
     fn summary(samples: &[Look], faults: &[(&str, &str)]) -> Summary {
         let mut run = FakeRun::with(&Settings { cgroup: true, ..Settings::default() });
         run.manifest.target = Some(Target::Cgroup { path: "/job".to_owned() });
-        for (second, look) in samples.iter().enumerate() {
+        for (second, sample) in samples.iter().enumerate() {
             run.sample(second as f64, |tick| {
-                let Some((usage, current, peak)) = look else { return };
+                let Some((usage, current, peak)) = sample else { return };
                 let cpu = GroupCpu { usage: Some(*usage), ..GroupCpu::default() };
                 let (current, peak) = (Some(current * MIB), Some(peak * MIB));
                 let memory = GroupMemory { current, peak, ..GroupMemory::default() };
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_rose_while_it_was_followed_is_the_peak_exactly() {
+    fn high_water_mark_that_rose_while_monitored_is_the_exact_peak() {
         let samples = [Some((0.0, 10, 100)), Some((1.5, 20, 300)), Some((2.0, 0, 300))];
         let summary = summary(&samples, &[]);
         let peak = figure(&summary, "memory_peak_bytes");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_did_not_rise_is_from_before_and_only_bounds_what_was_seen() {
+    fn high_water_mark_that_did_not_rise_is_only_an_upper_bound() {
         let summary =
             summary(&[Some((0.0, 10, 100)), Some((0.0, 20, 100)), Some((0.0, 0, 100))], &[]);
         let peak = figure(&summary, "memory_peak_bytes");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_was_removed_before_the_last_look_is_known_until_then() {
+    fn cgroup_removed_before_the_last_sample_is_known_until_then() {
         let samples = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
         let summary = summary(&samples, &[("cgroup", "the control group was removed")]);
         for name in ["cpu_time_seconds", "memory_peak_bytes"] {
@@ -184,18 +184,18 @@ mod tests {
     }
 
     #[test]
-    fn io_is_exact_unless_the_group_misses_some_of_it() {
-        let look = Some((0.0, 10, 100));
-        let whole = figure(&summary(&[look, look], &[]), "io_storage_read_bytes");
+    fn io_is_exact_unless_the_cgroup_misses_some_of_it() {
+        let sample = Some((0.0, 10, 100));
+        let whole = figure(&summary(&[sample, sample], &[]), "io_storage_read_bytes");
         assert_eq!((whole.value, whole.method), (Some(4096.0), Some(Method::Exact)));
         let blind = ("cgroup.io", "version 1 does not count all");
-        let part = figure(&summary(&[look, look], &[blind]), "io_storage_read_bytes");
+        let part = figure(&summary(&[sample, sample], &[blind]), "io_storage_read_bytes");
         assert_eq!((part.value, part.method), (Some(4096.0), Some(Method::Sampled)));
         assert_eq!(part.reason.as_deref(), Some("version 1 does not count all"));
     }
 
     #[test]
-    fn what_the_kernel_does_not_tell_is_null_with_a_reason() {
+    fn values_the_kernel_does_not_report_are_null_with_a_reason() {
         let refused = ("cgroup.memory", "memory.stat: no such file");
         let summary = summary(&[Some((0.0, 10, 100))], &[refused]);
         let cache = figure(&summary, "memory_cache_peak_bytes");

@@ -1,14 +1,14 @@
-//! How much the counters of many things grew: devices that come and go, and begin again.
+//! Deltas of the counters of many devices, which may appear, disappear and be reset.
 
 use crate::model::Entity;
 
-/// The growth of a counter over all things that have one.
+/// The delta of a counter over all devices that have one.
 #[derive(Debug, Default)]
 pub(super) struct Growth {
     things: Vec<Thing>,
     total: f64,
     sample_times: u64,
-    /// Whether something came, went or began again after the first look.
+    /// Whether a device appeared, disappeared or was reset after the first sample.
     changed: bool,
 }
 
@@ -16,54 +16,54 @@ pub(super) struct Growth {
 struct Thing {
     entity: Entity,
     last: Option<f64>,
-    seen: u64,
+    delta: u64,
 }
 
 impl Growth {
-    /// Takes in the counters of one moment. What is not known of one stands as it was.
-    pub(super) fn see(&mut self, counters: impl Iterator<Item = (Entity, Option<f64>)>) {
+    /// Adds the counters of one tick. Unknown values are carried forward.
+    pub(super) fn add(&mut self, counters: impl Iterator<Item = (Entity, Option<f64>)>) {
         self.sample_times += 1;
         for (line, (entity, now)) in counters.enumerate() {
-            // Most stand where they stood at the last look.
+            // Most have not changed since the last sample.
             let here = self.things.get(line).filter(|thing| thing.entity == entity);
             let anywhere = || self.things.iter().position(|thing| thing.entity == entity);
             let place = here.map(|_| line).or_else(anywhere);
             let place = place.unwrap_or_else(|| {
                 self.changed |= self.sample_times > 1;
-                self.things.push(Thing { entity, last: None, seen: 0 });
+                self.things.push(Thing { entity, last: None, delta: 0 });
                 self.things.len() - 1
             });
             let thing = &mut self.things[place];
-            thing.seen = self.sample_times;
+            thing.delta = self.sample_times;
             let Some(now) = now else { continue };
             match thing.last.replace(now) {
                 Some(before) if now >= before => self.total += now - before,
-                // Another thing of the same name.
+                // Another device of the same name.
                 Some(_) => self.changed = true,
                 None => {}
             }
         }
         let before = self.things.len();
-        self.things.retain(|thing| thing.seen == self.sample_times);
+        self.things.retain(|thing| thing.delta == self.sample_times);
         self.changed |= self.things.len() < before;
     }
 
-    /// Takes in one counter of the rows of one moment.
-    pub(super) fn see_all<R>(
+    /// Adds one counter of the rows of one tick.
+    pub(super) fn add_all<R>(
         &mut self,
         rows: impl Iterator<Item = (Entity, R)>,
         of: fn(&R) -> Option<u64>,
     ) {
-        self.see(rows.map(|(entity, row)| (entity, of(&row).map(|count| count as f64))));
+        self.add(rows.map(|(entity, row)| (entity, of(&row).map(|count| count as f64))));
     }
 
-    /// The growth from the first look to the last; nothing when nothing was looked at twice.
+    /// The delta from the first sample to the last; `None` without two samples.
     pub(super) fn total(&self) -> Option<f64> {
         let known = self.changed || self.things.iter().any(|thing| thing.last.is_some());
         (self.sample_times > 1 && known).then_some(self.total)
     }
 
-    /// Whether there may have been more, before something was first or after it was last seen.
+    /// Whether there may have been more, before the first or after the last sample of a device.
     pub(super) fn may_be_more(&self) -> bool {
         self.changed
     }
@@ -74,32 +74,33 @@ mod tests {
     use super::*;
     use crate::model::Name;
 
-    fn seen(sample_times: &[&[(&str, f64)]]) -> (Option<f64>, bool) {
+    fn delta(sample_times: &[&[(&str, f64)]]) -> (Option<f64>, bool) {
         let mut growth = Growth::default();
-        for look in sample_times {
+        for sample in sample_times {
             let entity = |name: &str| Entity::Named(Name::new(name.as_bytes()));
-            growth.see(look.iter().map(|(name, now)| (entity(name), Some(*now))));
+            growth.add(sample.iter().map(|(name, now)| (entity(name), Some(*now))));
         }
         (growth.total(), growth.may_be_more())
     }
 
     #[test]
-    fn what_was_before_the_run_is_not_counted() {
-        assert_eq!(seen(&[&[("a", 100.0)]]), (None, false));
+    fn baseline_is_not_counted() {
+        assert_eq!(delta(&[&[("a", 100.0)]]), (None, false));
         assert_eq!(
-            seen(&[&[("a", 100.0), ("b", 7.0)], &[("a", 103.0), ("b", 7.0)]]),
+            delta(&[&[("a", 100.0), ("b", 7.0)], &[("a", 103.0), ("b", 7.0)]]),
             (Some(3.0), false)
         );
-        assert_eq!(seen(&[&[], &[]]), (None, false));
+        assert_eq!(delta(&[&[], &[]]), (None, false));
     }
 
     #[test]
-    fn who_comes_goes_or_begins_again_adds_only_what_was_seen_and_it_is_said() {
-        let came =
-            seen(&[&[("a", 1.0)], &[("a", 2.0), ("b", 1e12)], &[("a", 3.0), ("b", 1e12 + 5.0)]]);
-        assert_eq!(came, (Some(7.0), true));
-        let went = seen(&[&[("a", 1.0), ("b", 2.0)], &[("b", 4.0)], &[("a", 50.0), ("b", 4.0)]]);
-        assert_eq!(went, (Some(2.0), true));
-        assert_eq!(seen(&[&[("a", 9.0)], &[("a", 2.0)], &[("a", 3.0)]]), (Some(1.0), true));
+    fn appearing_disappearing_or_reset_devices_add_only_what_was_sampled_and_are_flagged() {
+        let appeared =
+            delta(&[&[("a", 1.0)], &[("a", 2.0), ("b", 1e12)], &[("a", 3.0), ("b", 1e12 + 5.0)]]);
+        assert_eq!(appeared, (Some(7.0), true));
+        let disappeared =
+            delta(&[&[("a", 1.0), ("b", 2.0)], &[("b", 4.0)], &[("a", 50.0), ("b", 4.0)]]);
+        assert_eq!(disappeared, (Some(2.0), true));
+        assert_eq!(delta(&[&[("a", 9.0)], &[("a", 2.0)], &[("a", 3.0)]]), (Some(1.0), true));
     }
 }

@@ -1,9 +1,10 @@
-//! `weigh mark` and `weigh phase` inside a run: what they used is taken off the counters it is in.
+//! `weigh mark` and `weigh phase` inside a run: what they used is subtracted from the counters it
+//! is in.
 //!
-//! The kernel adds what a process used to its parent when that reaps it, and an inherited task clock
-//! counts it, too. Each helper says in its last message what it has used until then. Its exit comes
-//! after that, so CPU time, page faults and context switches keep a small rest, and have bounds; I/O
-//! is exact, because an exit reads and writes nothing.
+//! The kernel adds what a process used to its parent when that reaps it, and an inherited task
+//! clock counts it, too. Each helper reports in its last message what it has used until then. Its
+//! exit comes after that, so CPU time, page faults and context switches keep a small rest, and have
+//! bounds; I/O is exact, because an exit reads and writes nothing.
 
 use super::figure::{Figure, Method};
 use crate::model::{Io, Usage};
@@ -31,7 +32,7 @@ impl Helpers {
         (seconds - self.used.all().cpu_seconds()).max(0.0)
     }
 
-    /// What `wait4` said, without theirs.
+    /// What `wait4` reported, without theirs.
     pub(super) fn less_usage(&self, usage: &Usage) -> Usage {
         usage.less(&self.used.all())
     }
@@ -58,8 +59,8 @@ impl Helpers {
     }
 }
 
-/// No exit takes more than all that the process did before it. What came before its program began
-/// may have been the work of a shell that became it.
+/// No exit takes more than all that the process did before it. What was before its exec may have
+/// been the work of a shell.
 fn bound(figure: Figure, usage: f64, startup: f64) -> Figure {
     let Some(value) = figure.value.filter(|_| usage + startup > 0.0) else { return figure };
     let method = figure.method.map(|method| match method {

@@ -1,10 +1,10 @@
-//! What is left of the figures when the recording has lost something.
+//! What is left of the figures when the recording is incomplete.
 //!
-//! Rows that are missing can only hide something, so what was sampled stays a lower bound; an
-//! upper bound, or an exact value, it is no longer. Where processes exited without a record of
-//! it, they were summed with those after them, and where bytes were changed, anything may have
-//! happened: there are no bounds at all. The account at the end of a run is one line, from the
-//! kernel: as long as that is whole, what comes from it alone stays exact.
+//! Missing rows can only hide something, so what was sampled stays a lower bound; it is no longer
+//! an upper bound, or exact. Where exits are not recorded, processes were summed with those after
+//! them, and where bytes were corrupted, anything may have happened: there are no bounds at all.
+//! The counters at the end of a run are one line, from the kernel: as long as that is intact,
+//! figures from it alone stay exact.
 
 #[cfg(test)]
 mod tests;
@@ -16,16 +16,16 @@ use super::phases::Named;
 use super::{NO_END, Summary};
 use crate::catalog::{Combine, FigureId, FigureUnit, Scope};
 
-/// Takes from a summary all that the recording cannot vouch for.
+/// Removes from a summary all that the recording does not prove.
 pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
     let why = match run.losses.sentences().next() {
         Some(first) => format!("the recording is not whole: {first}"),
-        // Whoever is killed writes no end, and totals are those of the last tick.
+        // A killed weigh writes no end, and totals are those of the last tick.
         None if run.end.is_none() => NO_END.to_owned(),
         None => return,
     };
     let rules = Rules {
-        account_is_whole: account_is_whole(run),
+        final_counts_are_complete: final_counts_are_complete(run),
         has_bounds: !run.losses.are_changes() && !run.losses.concern_events(),
         concerns_processes: run.processes_may_be_missing(),
         is_lossy: !run.losses.is_empty(),
@@ -51,28 +51,29 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
     }
 }
 
-/// Whether the account at the end is all there is to know of what it counts.
-fn account_is_whole(run: &Accumulator) -> bool {
-    // Those who outlived the command are in it as they were last seen, and the machine's counters
-    // say how much of a clock was somebody else's.
+/// Whether the counters at the end alone determine the figure.
+fn final_counts_are_complete(run: &Accumulator) -> bool {
+    // Processes that outlived the command are in it as last sampled, and the machine's counters
+    // give the part of a clock that was stolen.
     let is_alone = run.final_counts.as_ref().is_some_and(|end| end.left.is_empty());
     is_alone && !run.losses.concern_events() && !run.losses.concern_rows(Scope::Node)
 }
 
 struct Rules {
-    account_is_whole: bool,
-    /// Whether what was seen was there.
+    final_counts_are_complete: bool,
+    /// Whether what was sampled is correct.
     has_bounds: bool,
     concerns_processes: bool,
-    /// Whether it is not only the end that is missing.
+    /// Whether more than the end is missing.
     is_lossy: bool,
     why: String,
 }
 
 impl Rules {
     fn apply(&self, figures: &mut Figures) {
-        // What is derived from a figure is as sure as that.
-        let is_kept = |figure: &Figure| self.account_is_whole && is_from_account(figure);
+        // What is derived from a figure is as certain as that.
+        let is_kept =
+            |figure: &Figure| self.final_counts_are_complete && is_from_final_counts(figure);
         let keeps_cpu = figures.get(FigureId::CpuTime).is_some_and(is_kept);
         for (id, figure) in figures.iter_mut() {
             let from_cpu = figure.source.starts_with("CPU time /");
@@ -88,7 +89,7 @@ impl Rules {
         figure.upper = None;
         if figure.value.is_none() {
             figure.lower = None;
-            // That nothing was seen of it has a reason.
+            // That it was not sampled has a reason.
             if self.concerns_processes && OF_PROCESSES.contains(&id.family()) {
                 figure.reason = Some(self.why.clone());
             }
@@ -112,6 +113,6 @@ impl Rules {
     }
 }
 
-fn is_from_account(figure: &Figure) -> bool {
+fn is_from_final_counts(figure: &Figure) -> bool {
     ["wait4", "/proc/self/io of the reaper"].iter().any(|from| figure.source.starts_with(from))
 }

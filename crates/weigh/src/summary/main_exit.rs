@@ -1,9 +1,9 @@
-//! The size with which `wait4` gives the command's process back, and whose it is.
+//! The size that `wait4` reports for the command's process, and whether it is the command's.
 //!
-//! `ru_maxrss` of a process is also that of the children it has waited for, and of
-//! whatever it was before exec (a vforked one carries its parent's size). So it is
-//! taken for the command's own process where neither can be, which the end of the run
-//! tells, and for others only when nothing else is known of them.
+//! `ru_maxrss` of a process includes that of its reaped children, and of the process before exec (a
+//! vforked one carries its parent's size). So it is taken for the command's own process where
+//! neither is possible, which is known at the end of the run, and for others only when nothing else
+//! is known of them.
 
 use crate::catalog::metrics::ProcessEvents;
 use crate::model::{ProcessId, Table, Usage};
@@ -16,15 +16,15 @@ pub(crate) struct MainExit(Vec<Main>);
 #[derive(Debug)]
 struct Main {
     id: ProcessId,
-    /// Whether it has waited for a child.
-    waited: bool,
+    /// Whether it has reaped a child.
+    has_reaped: bool,
     size: Option<u64>,
 }
 
 impl MainExit {
     /// Of the commands' processes.
     pub(crate) fn of(mains: &[ProcessId]) -> MainExit {
-        let main = |id: &ProcessId| Main { id: *id, waited: false, size: None };
+        let main = |id: &ProcessId| Main { id: *id, has_reaped: false, size: None };
         let mut mains: Vec<Main> = mains.iter().map(main).collect();
         mains.sort_unstable_by_key(|main| main.id);
         MainExit(mains)
@@ -35,18 +35,18 @@ impl MainExit {
         self.0.get_mut(place)
     }
 
-    /// Takes in a row about a process.
+    /// Adds a row of a process.
     pub(crate) fn row(&mut self, id: ProcessId, table: &Table, row: usize) {
         if let Some(main) = self.find(id) {
             let children = table.get::<ProcessEvents>(row).children_faults;
-            main.waited |= children.is_some_and(|faults| faults > 0);
+            main.has_reaped |= children.is_some_and(|faults| faults > 0);
         }
     }
 
-    /// A process was reaped; says whether its size may be the command's own, which the end of
-    /// the run tells.
+    /// A process was reaped; returns whether its size may be the command's own, which is known at
+    /// the end of the run.
     pub(crate) fn ended(&mut self, id: ProcessId, usage: &Usage) -> bool {
-        let Some(main) = self.find(id).filter(|main| !main.waited) else { return false };
+        let Some(main) = self.find(id).filter(|main| !main.has_reaped) else { return false };
         main.size = Some(usage.largest_rss_bytes);
         true
     }

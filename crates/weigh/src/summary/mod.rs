@@ -1,8 +1,8 @@
 //! What a run used and what it means.
 //!
-//! [`Accumulator`] is fed tick by tick and event by event: by the monitor while
-//! the run goes on, or by [`of`] from a recording. Both ways lead to the same
-//! summary, so `summary.json` can always be made again.
+//! [`Accumulator`] is fed tick by tick and event by event: by the monitor while the run goes on, or
+//! by [`of`] from a recording. Both give the same summary, so `summary.json` can always be
+//! regenerated.
 
 mod accumulate;
 mod alive;
@@ -61,13 +61,13 @@ pub struct Summary {
     pub job: Option<serde_json::Value>,
     /// What the run used in total.
     pub figures: Figures,
-    /// The same, told apart.
+    /// The same, by part.
     pub parts: Parts,
     /// By tool: the program, or the script that an interpreter runs.
     pub tools: Vec<Tool>,
     /// How many processes there were.
     pub processes: Processes,
-    /// By GPU, parts of divided ones included.
+    /// By GPU, MIG instances included.
     pub gpus: Vec<GpuSummary>,
     /// By node; a run has one node yet.
     pub nodes: Vec<serde_json::Value>,
@@ -108,16 +108,16 @@ impl Summary {
 /// The run itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Tells it from every other.
+    /// Its unique id.
     pub id: String,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The command; null when command lines are not recorded.
     pub command: Option<Vec<String>>,
-    /// What was followed; null when weigh started the command.
+    /// What was monitored; null when weigh started the command.
     #[serde(default)]
     pub target: Option<Target>,
-    /// Why following it came to its end; null when weigh started the command.
+    /// Why monitoring ended; null when weigh started the command.
     #[serde(default)]
     pub stopped: Option<StopReason>,
     /// When it began.
@@ -134,9 +134,9 @@ pub struct Run {
     pub exit_code: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// Words that tell it from others.
+    /// Its labels.
     pub labels: std::collections::BTreeMap<String, String>,
-    /// Whether all of it is recorded, its end too, and nothing of it was lost.
+    /// Whether the recording is complete, its end too, and nothing of it was lost.
     pub complete: bool,
 }
 
@@ -149,7 +149,7 @@ pub struct Parts {
     pub descendants: Part,
     /// Both together.
     pub combined: Part,
-    /// The whole machine, whoever used it.
+    /// The whole machine, by all processes.
     pub system: Part,
 }
 
@@ -163,11 +163,11 @@ pub struct Part {
 /// How many processes a run had.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Processes {
-    /// All that were seen.
+    /// All known processes.
     pub total: u64,
     /// The most at once.
     pub peak: u64,
-    /// Whether more may have come and gone between two ticks.
+    /// Whether more may have started and exited between two ticks.
     pub some_unseen: bool,
     /// Those that outlived the command.
     pub left: Vec<Left>,
@@ -185,7 +185,7 @@ pub struct Left {
 /// A phase of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Tells it from others of the same name.
+    /// Its unique id.
     pub id: String,
     /// Its name.
     pub name: String,
@@ -198,7 +198,7 @@ pub struct Phase {
     /// CPU time, as `figures` has it with its method and bounds; null when it is not known.
     pub cpu_time_seconds: Option<f64>,
     /// Largest process of its command, from `wait4`; null when it had no command, or one so small
-    /// that `wait4` tells the size of weigh itself.
+    /// that `wait4` reports the size of weigh itself.
     pub largest_process_bytes: Option<u64>,
     /// The exit code of its command, 128 and the signal when one killed it; null when it had none.
     #[serde(default)]
@@ -213,11 +213,11 @@ pub struct Phase {
 pub struct MonitorCost {
     /// Its CPU time.
     pub cpu_seconds: f64,
-    /// Its largest size; null when it could not look.
+    /// Its largest size; null when it could not be read.
     pub memory_peak_bytes: Option<u64>,
     /// Ticks it took.
     pub ticks: u64,
-    /// Ticks that were due and did not come.
+    /// Ticks that were missed.
     pub ticks_missed: u64,
     /// Its CPU time for each second of the run: the share of one core it took.
     pub cost_ratio: Option<f64>,

@@ -1,4 +1,4 @@
-//! The whole machine, as the summary follows it.
+//! The whole machine, as the summary tracks it.
 
 use super::curve::{Mean, Peak, Rate};
 use super::group::PressureTime;
@@ -26,29 +26,29 @@ pub(super) struct Node {
     /// The most huge pages there were, in use or not.
     pub(super) hugetlb: Peak,
     pub(super) energy: Growth,
-    /// Of every domain, whether or not it is a part of another: only to know that one counts.
+    /// Of every domain, whether or not it is a part of another: only to know whether any counts.
     pub(super) energy_of_all: Growth,
-    /// What devices have counted, in the order of [`DEVICES`].
+    /// Deltas of device counters, in the order of [`DEVICES`].
     devices: [Growth; DEVICES.len()],
     pub(super) waiting: PressureTime,
     pub(super) swapped_in: CounterRise,
     pub(super) swapped_out: CounterRise,
-    /// Times that heat slowed down a core or a package.
-    pub(super) heat: CounterRise,
-    /// Room of the working directory's file system: bytes, and files.
-    pub(super) room: Option<Supply>,
+    /// Thermal throttling events of a core or a package.
+    pub(super) thermal_throttles: CounterRise,
+    /// Free space of the working directory's file system: bytes, and files.
+    pub(super) free_space: Option<Supply>,
     pub(super) files: Option<Supply>,
 }
 
 /// A figure of the machine that is the sum of one counter over devices.
 pub(super) struct DeviceFigure {
     pub(super) id: FigureId,
-    /// What a row is about.
+    /// The scope of its rows.
     scope: Scope,
     /// The collector of these rows, which knows why there are none.
     pub(super) collector: &'static str,
     pub(super) source: &'static str,
-    see: fn(&Table, &mut Growth),
+    add: fn(&Table, &mut Growth),
 }
 
 const NETWORK: &str =
@@ -63,58 +63,58 @@ pub(super) const DEVICES: [DeviceFigure; 6] = [
         scope: Scope::Nic,
         collector: "network",
         source: NETWORK,
-        see: |table, growth| growth.see_all(summed_nics(table), |row| row.received),
+        add: |table, growth| growth.add_all(summed_nics(table), |row| row.received),
     },
     DeviceFigure {
         id: FigureId::NetworkSent,
         scope: Scope::Nic,
         collector: "network",
         source: NETWORK,
-        see: |table, growth| growth.see_all(summed_nics(table), |row| row.sent),
+        add: |table, growth| growth.add_all(summed_nics(table), |row| row.sent),
     },
     DeviceFigure {
         id: FigureId::InfinibandReceived,
         scope: Scope::IbPort,
         collector: "infiniband",
         source: "/sys/class/infiniband port_rcv_data, summed over ports",
-        see: |table, growth| growth.see_all(table.rows::<PortTraffic>(), |row| row.received),
+        add: |table, growth| growth.add_all(table.rows::<PortTraffic>(), |row| row.received),
     },
     DeviceFigure {
         id: FigureId::InfinibandSent,
         scope: Scope::IbPort,
         collector: "infiniband",
         source: "/sys/class/infiniband port_xmit_data, summed over ports",
-        see: |table, growth| growth.see_all(table.rows::<PortTraffic>(), |row| row.sent),
+        add: |table, growth| growth.add_all(table.rows::<PortTraffic>(), |row| row.sent),
     },
     DeviceFigure {
         id: FigureId::DiskRead,
         scope: Scope::Disk,
         collector: "disk",
         source: DISKS,
-        see: |table, growth| growth.see_all(summed_disks(table), |row| row.read),
+        add: |table, growth| growth.add_all(summed_disks(table), |row| row.read),
     },
     DeviceFigure {
         id: FigureId::DiskWritten,
         scope: Scope::Disk,
         collector: "disk",
         source: DISKS,
-        see: |table, growth| growth.see_all(summed_disks(table), |row| row.written),
+        add: |table, growth| growth.add_all(summed_disks(table), |row| row.written),
     },
 ];
 
 impl Node {
-    /// The figures that are sums over devices, and how much each has grown.
+    /// The figures that are sums over devices, and the delta of each.
     pub(super) fn devices(&self) -> impl Iterator<Item = (&'static DeviceFigure, &Growth)> {
         DEVICES.iter().zip(&self.devices)
     }
 
-    /// CPU time used on the machine between the first and the last look, and all there was.
+    /// CPU time used on the machine between the first and the last sample, and all there was.
     pub(super) fn cpu(&self) -> Option<(f64, f64)> {
         let ((busy, all), (busy_before, all_before)) = (self.last?, self.first?);
         (all > all_before).then_some((busy - busy_before, all - all_before))
     }
 
-    /// CPU time that went to interrupts and to other guests between the first and last look.
+    /// CPU time that went to interrupts and to other guests between the first and last sample.
     pub(super) fn elsewhere(&self) -> f64 {
         self.last_elsewhere - self.first_elsewhere.unwrap_or(self.last_elsewhere)
     }
@@ -124,12 +124,12 @@ impl Node {
         self.last_elsewhere
     }
 
-    /// Takes in the devices of a tick.
-    pub(super) fn see_devices(&mut self, tick: &Tick) {
+    /// Adds the devices of a tick.
+    pub(super) fn add_devices(&mut self, tick: &Tick) {
         let filled = |scope| tick.table(scope).filter(|table| !table.is_empty());
         for (device, growth) in DEVICES.iter().zip(&mut self.devices) {
             if let Some(table) = filled(device.scope) {
-                (device.see)(table, growth);
+                (device.add)(table, growth);
             }
         }
         if let Some(table) = filled(Scope::Energy) {
@@ -138,51 +138,51 @@ impl Node {
                 |(_, entity)| matches!(entity, Entity::Named(name) if is_summed(name.as_str())),
             );
             let used = |row| table.get::<DomainEnergy>(row).used;
-            self.energy.see(summed.map(|(row, entity)| (*entity, used(row))));
+            self.energy.add(summed.map(|(row, entity)| (*entity, used(row))));
             let domains = table.entities().iter().enumerate();
-            self.energy_of_all.see(domains.map(|(row, entity)| (*entity, used(row))));
+            self.energy_of_all.add(domains.map(|(row, entity)| (*entity, used(row))));
         }
     }
 
-    /// Takes in the row of a tick.
-    pub(super) fn see(&mut self, table: &Table, at: f64) {
-        self.see_use(&table.get(0), &table.get(0), at);
+    /// Adds the row of a tick.
+    pub(super) fn add(&mut self, table: &Table, at: f64) {
+        self.add_use(&table.get(0), &table.get(0), at);
         let pressure: NodePressure = table.get(0);
-        self.waiting.cpu.see(pressure.cpu_some, at);
-        self.waiting.memory.see(pressure.memory_full, at);
-        self.waiting.io.see(pressure.io_full, at);
+        self.waiting.cpu.add(pressure.cpu_some, at);
+        self.waiting.memory.add(pressure.memory_full, at);
+        self.waiting.io.add(pressure.io_full, at);
         let number = |count: Option<u64>| count.map(|count| count as f64);
         let paging: NodePaging = table.get(0);
-        self.swapped_in.see(number(paging.swapped_in), at);
-        self.swapped_out.see(number(paging.swapped_out), at);
+        self.swapped_in.add(number(paging.swapped_in), at);
+        self.swapped_out.add(number(paging.swapped_out), at);
         let throttle: NodeThrottle = table.get(0);
         let times = throttle.cores.unwrap_or(0) + throttle.packages.unwrap_or(0);
-        self.heat.see(throttle.cores.or(throttle.packages).map(|_| times as f64), at);
-        let room: FileSystem = table.get(0);
-        if let (Some(total), Some(left)) = (room.total, room.available) {
-            Supply::see(&mut self.room, total as f64, left as f64, at);
+        self.thermal_throttles.add(throttle.cores.or(throttle.packages).map(|_| times as f64), at);
+        let file_system: FileSystem = table.get(0);
+        if let (Some(total), Some(left)) = (file_system.total, file_system.available) {
+            Supply::add(&mut self.free_space, total as f64, left as f64, at);
         }
-        if let (Some(total), Some(left)) = (room.files, room.files_available) {
-            Supply::see(&mut self.files, total as f64, left as f64, at);
+        if let (Some(total), Some(left)) = (file_system.files, file_system.files_available) {
+            Supply::add(&mut self.files, total as f64, left as f64, at);
         }
     }
 
-    fn see_use(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
+    fn add_use(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
         if let Some((busy, all)) = cpu.busy_and_all() {
             self.first = self.first.or(Some((busy, all)));
             self.last = Some((busy, all));
-            self.busy.see(busy, at);
+            self.busy.add(busy, at);
         }
         let elsewhere = cpu.interrupts.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
         self.first_elsewhere = self.first_elsewhere.or(Some(elsewhere));
         self.last_elsewhere = elsewhere;
         if let Some(hugetlb) = memory.hugetlb {
-            self.hugetlb.see(hugetlb as f64, at);
+            self.hugetlb.add(hugetlb as f64, at);
         }
         if let (Some(total), Some(available)) = (memory.total, memory.available) {
             let used = total.saturating_sub(available) as f64;
-            self.used.see(used, at);
-            self.used_mean.see(used, at);
+            self.used.add(used, at);
+            self.used_mean.add(used, at);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a run ended, for whoever tells of it.
+//! How a run ended, for all reports.
 
 use super::Run;
 use crate::model::signal_name;
@@ -16,14 +16,14 @@ pub enum RunOutcome {
     Killed(i32),
     /// By a signal that is no failure: Ctrl-C, or its reader closed the pipe.
     Stopped(i32),
-    /// It was followed, and nobody says how it ended, or it goes on.
+    /// It was monitored, and its exit status is not known, or it is still running.
     Followed(StopReason),
-    /// That is not recorded.
+    /// Not recorded.
     NotRecorded,
 }
 
 impl Run {
-    /// Whether it is of programs as they came and went, and not of one thing that ran.
+    /// Whether it is of programs monitored by name, and not of one command.
     pub fn is_of_programs(&self) -> bool {
         matches!(self.target, Some(Target::Programs { .. } | Target::Merged { .. }))
     }

@@ -1,9 +1,9 @@
-//! The CPU time of one process alone: as it was last sampled, or exact where its end told it.
+//! The CPU time of one process alone: as last sampled, or exact where its exit reported it.
 //!
-//! What surprised us: `wait4` counts the children that a process has waited for, too, and what
-//! they used cannot be taken off: `/proc/PID/stat` cuts it at clock ticks of 10 ms, and the rest
-//! of each tick would count as the parent's. A process that weigh reaps is sampled once more while
-//! it is a zombie. That sample is exact where the kernel gives nanoseconds, as it does for a single
+//! What surprised us: `wait4` includes the reaped children of a process, too, and what they used
+//! cannot be subtracted: `/proc/PID/stat` truncates it to clock ticks of 10 ms, and the rest of
+//! each tick would count as the parent's. A process that weigh reaps is sampled once more while it
+//! is a zombie. That sample is exact where the kernel gives nanoseconds, as it does for a single
 //! thread; of others `wait4` is exact where no child can be in it.
 
 use super::figure::Method;
@@ -14,7 +14,7 @@ use crate::record::Losses;
 /// CPU time in user mode, in the kernel, and together.
 pub(crate) type CpuTimes = [f64; 3];
 
-/// CPU time of a process of its own.
+/// The own CPU time of a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OwnCpu {
     /// When it was last sampled.
@@ -23,27 +23,27 @@ pub(crate) struct OwnCpu {
     at: f64,
     /// Whether it had exited by then; `None` where its state was not read.
     had_exited: Option<bool>,
-    /// Whether that was to the nanosecond, and not cut off at clock ticks.
+    /// Whether that was in nanoseconds, and not truncated to clock ticks.
     is_to_the_nanosecond: bool,
-    /// Whether it certainly had waited for no child by then.
+    /// Whether it certainly had reaped no child by then.
     is_without_children: bool,
 }
 
-/// What a process used in all, as its end told it.
+/// What a process used in all, as its exit reported it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FinalCpu {
     /// What it used.
     pub(crate) times: CpuTimes,
-    /// Whether that is all of it, and nobody else's.
+    /// Whether that is all of it, and of no other process.
     pub(crate) is_exact: bool,
 }
 
 /// The last sample of a process that weigh reaps is just before the record of its exit; where its
-/// state is not known, what is earlier than this is taken for another one.
+/// state is not known, an earlier one is not taken for it.
 const LAST_SAMPLE: f64 = 1e-3;
 
 impl OwnCpu {
-    /// Takes in a row about it; gives what it used since the last one.
+    /// Adds a row of it; returns what it used since the last one.
     pub(crate) fn row(&mut self, table: &Table, row: usize, at: f64) -> Option<CpuTimes> {
         let cpu = table.get::<ProcessCpu>(row);
         let (user, system) = cpu.user.zip(cpu.system)?;
@@ -68,8 +68,8 @@ impl OwnCpu {
         self.sampled
     }
 
-    /// What it used in all when it ended at this moment: with what `wait4` said of it and its
-    /// children, and what a clock that outlived it says. `None` when nothing is known.
+    /// What it used in all when it exited at this time: with what `wait4` reported of it and its
+    /// children, and a clock that outlived it. `None` when nothing is known.
     pub(crate) fn ended(
         &self,
         usage: Option<&Usage>,
@@ -78,16 +78,16 @@ impl OwnCpu {
     ) -> Option<FinalCpu> {
         let sampled = self.sampled.unwrap_or_default();
         if let Some(clock) = clock {
-            // What was not sampled is in user mode, for all that is known.
-            let unseen = (clock - sampled[2]).max(0.0);
-            let times = [sampled[0] + unseen, sampled[1], sampled[2] + unseen];
+            // What was not sampled counts as user mode.
+            let unsampled = (clock - sampled[2]).max(0.0);
+            let times = [sampled[0] + unsampled, sampled[1], sampled[2] + unsampled];
             return Some(FinalCpu { times, is_exact: true });
         }
         let is_last = self.had_exited.unwrap_or(at - self.at < LAST_SAMPLE);
         match (usage, self.sampled) {
             (Some(usage), Some(_)) if is_last && self.is_without_children => {
                 let own = usage.cpu_seconds();
-                // It may be below the sample: what was before exec is taken off it.
+                // It may be below the sample: what was before exec is subtracted.
                 let user = (sampled[0] + own - sampled[2]).max(0.0);
                 Some(FinalCpu { times: [user, sampled[1], own], is_exact: true })
             }
@@ -105,10 +105,10 @@ impl OwnCpu {
     }
 }
 
-/// How the CPU time of processes was got, when the recording that has it lacks these.
+/// The method of the CPU time of processes, when the recording lacks these.
 pub(crate) fn method(whole: Method, losses: &Losses) -> Method {
     if losses.concern_events() || losses.are_changes() {
-        // It may be of others, too: of those after it, or of nobody.
+        // It may be of other processes, too: of later ones, or of none.
         Method::Estimated
     } else if losses.concern_processes() && whole == Method::Exact {
         Method::Sampled
@@ -117,7 +117,7 @@ pub(crate) fn method(whole: Method, losses: &Losses) -> Method {
     }
 }
 
-/// What is more in one than in the other.
+/// By how much one exceeds the other.
 pub(crate) fn difference(now: CpuTimes, before: CpuTimes) -> CpuTimes {
     std::array::from_fn(|which| now[which] - before[which])
 }
@@ -141,7 +141,7 @@ mod tests {
         Usage { user_seconds: seconds, ..Usage::default() }
     }
 
-    /// A zombie that is reaped just after its last sample: what `wait4` says of it, its run time
+    /// A zombie that is reaped just after its last sample: what `wait4` reports of it, its run time
     /// in nanoseconds if it had one thread, and the page faults of its children.
     fn reaped(wait: f64, run_time: Option<f64>, children_faults: Option<u64>) -> FinalCpu {
         let mut tick = Tick::new(&[ProcessCpu::METRICS, ProcessEvents::METRICS]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn last_sample_is_that_of_a_process_that_had_exited_however_long_ago() {
+    fn last_sample_of_a_zombie_is_final_however_long_ago() {
         let ended = |doing: Doing, threads: u64| {
             let groups = [ProcessCpu::METRICS, ProcessEvents::METRICS, ProcessState::METRICS];
             let mut tick = Tick::new(&groups);
@@ -177,7 +177,7 @@ mod tests {
             tick.put(entity, &ProcessState { threads, doing, ..ProcessState::default() });
             let mut cpu = OwnCpu::default();
             cpu.row(tick.table(Scope::Process).unwrap(), 0, 5.0);
-            // A busy machine lets weigh wait between the two, or not at all.
+            // On a busy machine weigh may be delayed between the two, or not at all.
             [5.000_001, 6.0].map(|at| cpu.ended(Some(&usage(2.0)), None, at).unwrap().is_exact)
         };
         let running = Doing::from_value(Value::Symbol(0)).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_outlived_a_process_is_exact() {
+    fn task_clock_that_outlived_a_process_is_exact() {
         let cpu = sampled(1.0, 4.0).ended(None, Some(1.5), 5.0).unwrap();
         assert_eq!(cpu, FinalCpu { times: [1.5, 0.0, 1.5], is_exact: true });
     }

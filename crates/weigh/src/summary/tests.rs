@@ -1,4 +1,4 @@
-//! Figures against runs whose truth is written down beside them.
+//! Figures of runs with known values.
 
 use super::*;
 use crate::catalog::metrics::{
@@ -15,7 +15,7 @@ fn figure(summary: &Summary, name: &str) -> Figure {
 }
 
 #[test]
-fn shared_memory_is_counted_once_and_the_truth_is_inside_the_bounds() {
+fn shared_memory_is_counted_once_and_the_true_value_is_inside_the_bounds() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| {
         memory(tick, MAIN, 400 * MIB, 400 * MIB, Some(200 * MIB));
@@ -36,7 +36,7 @@ fn with_huge_pages(tick: &mut Tick, id: ProcessId, huge: u64, pool: Option<u64>)
 }
 
 #[test]
-fn huge_pages_are_in_the_peak_and_bounded_by_all_that_there_are() {
+fn huge_pages_are_in_the_peak_and_bounded_by_those_of_the_machine() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| with_huge_pages(tick, MAIN, 0, Some(300 * MIB)));
     run.sample(1.0, |tick| with_huge_pages(tick, MAIN, 200, Some(300 * MIB)));
@@ -49,7 +49,7 @@ fn huge_pages_are_in_the_peak_and_bounded_by_all_that_there_are() {
 }
 
 #[test]
-fn huge_pages_of_unknown_number_leave_the_upper_bound_open() {
+fn unknown_number_of_huge_pages_leaves_no_upper_bound() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| with_huge_pages(tick, MAIN, 200, None));
     let peak = figure(&run.ends(2.0, |_| {}).summary(), "memory_peak_bytes");
@@ -58,7 +58,7 @@ fn huge_pages_of_unknown_number_leave_the_upper_bound_open() {
 }
 
 #[test]
-fn a_run_without_huge_pages_has_no_figure_of_them() {
+fn run_without_huge_pages_has_no_huge_page_figure() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| with_huge_pages(tick, MAIN, 0, Some(0)));
     let summary = run.ends(2.0, |_| {}).summary();
@@ -67,7 +67,7 @@ fn a_run_without_huge_pages_has_no_figure_of_them() {
 }
 
 #[test]
-fn the_mean_of_one_process_is_on_the_basis_of_its_peak() {
+fn mean_of_one_process_has_the_basis_of_its_peak() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| memory(tick, MAIN, 2 * MIB, 2 * MIB, Some(MIB / 2)));
     let summary = run.ends(1.0, |_| {}).summary();
@@ -79,7 +79,7 @@ fn the_mean_of_one_process_is_on_the_basis_of_its_peak() {
 }
 
 #[test]
-fn the_mean_of_a_tree_counts_shared_pages_once_as_its_peak_does() {
+fn mean_of_a_tree_counts_shared_pages_once_as_its_peak_does() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| {
         memory(tick, MAIN, 400 * MIB, 400 * MIB, Some(300 * MIB));
@@ -95,7 +95,7 @@ fn the_mean_of_a_tree_counts_shared_pages_once_as_its_peak_does() {
 }
 
 #[test]
-fn where_shares_cannot_be_read_peak_and_mean_are_both_sums_of_resident_memory_and_say_so() {
+fn without_pss_peak_and_mean_are_sums_of_resident_memory_and_note_it() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| {
         memory(tick, MAIN, 30 * MIB, 30 * MIB, None);
@@ -111,7 +111,7 @@ fn where_shares_cannot_be_read_peak_and_mean_are_both_sums_of_resident_memory_an
 }
 
 #[test]
-fn a_command_that_was_only_seen_after_its_end_has_no_memory_of_zero() {
+fn command_sampled_only_as_a_zombie_has_no_memory_of_zero() {
     let mut run = FakeRun::new();
     let row = ProcessMemory { rss: Some(0), ..ProcessMemory::default() };
     run.sample(0.001, |tick| tick.put(Entity::Process(MAIN), &row));
@@ -126,20 +126,20 @@ fn a_command_that_was_only_seen_after_its_end_has_no_memory_of_zero() {
 }
 
 #[test]
-fn a_spike_between_two_ticks_is_found_by_the_high_water_mark() {
+fn spike_between_two_ticks_is_found_by_the_high_water_mark() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| memory(tick, MAIN, 2 * MIB, 2 * MIB, Some(MIB)));
     run.sample(1.0, |tick| memory(tick, MAIN, 3 * MIB, 900 * MIB, None));
     let peak = figure(&run.ends(2.0, |_| {}).summary(), "memory_peak_bytes");
     assert_eq!(peak.value, Some((900 * MIB) as f64));
     assert_eq!(peak.method, Some(Method::Exact));
-    // When it was, nobody knows: the mark is of the time between the two readings.
+    // The time is not known: the mark is of the time between the two readings.
     assert_eq!(peak.at_seconds, None);
     assert_eq!((peak.after_seconds, peak.before_seconds), (None, Some(1.0)), "0 s is no sample");
 }
 
 #[test]
-fn high_water_mark_that_a_sample_met_has_the_moment_of_that_sample() {
+fn high_water_mark_that_a_sample_reached_has_the_time_of_that_sample() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| memory(tick, MAIN, 80 * MIB, 80 * MIB, Some(MIB)));
     run.sample(2.0, |tick| memory(tick, MAIN, 200 * MIB, 201 * MIB, Some(MIB)));
@@ -149,7 +149,7 @@ fn high_water_mark_that_a_sample_met_has_the_moment_of_that_sample() {
 }
 
 #[test]
-fn largest_size_that_wait4_tells_is_of_the_time_after_the_last_reading() {
+fn maxrss_of_wait4_is_of_the_time_after_the_last_reading() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| memory(tick, MAIN, 80 * MIB, 80 * MIB, Some(MIB)));
     run.reaped(2.5, MAIN, usage(1.0, 300 * MIB));
@@ -160,7 +160,7 @@ fn largest_size_that_wait4_tells_is_of_the_time_after_the_last_reading() {
 }
 
 #[test]
-fn those_who_grew_after_they_were_last_seen_are_in_the_upper_bound() {
+fn growth_after_the_last_sample_is_in_the_upper_bound() {
     let mut run = FakeRun::new();
     let other = ProcessId { pid: 12, started: 102 };
     run.sample(0.0, |tick| {
@@ -171,7 +171,7 @@ fn those_who_grew_after_they_were_last_seen_are_in_the_upper_bound() {
     for id in [CHILD, other] {
         run.event(1.0, Event::ended(id, None, None));
     }
-    // The command's own account names the largest of those it waited for.
+    // The command's own `wait4` has the largest of its reaped children.
     run.reaped(1.0, MAIN, usage(0.1, 200 * MIB));
     let peak = figure(&run.ends(1.0, |_| {}).summary(), "memory_peak_bytes");
     assert_eq!(peak.value, Some((200 * MIB) as f64));
@@ -179,7 +179,7 @@ fn those_who_grew_after_they_were_last_seen_are_in_the_upper_bound() {
 }
 
 #[test]
-fn mark_that_a_descendant_waited_for_is_not_in_the_memory_of_the_run() {
+fn weigh_mark_reaped_by_a_descendant_is_not_in_the_memory_of_the_run() {
     let peak = |is_marked: bool, largest: u64| {
         let mut run = FakeRun::new();
         run.sample(0.0, |tick| {
@@ -199,7 +199,7 @@ fn mark_that_a_descendant_waited_for_is_not_in_the_memory_of_the_run() {
 }
 
 #[test]
-fn what_the_process_was_before_exec_is_not_the_command_s() {
+fn size_before_exec_is_not_the_size_of_the_command() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| memory(tick, MAIN, MIB, MIB, Some(MIB)));
     run.reaped(1.0, MAIN, usage(0.1, 5 * MIB));
@@ -224,7 +224,7 @@ fn daemon_after_the_command() -> FakeRun {
 }
 
 #[test]
-fn rates_are_over_the_time_that_was_measured_and_not_over_that_of_the_command() {
+fn rates_are_over_the_measured_time_and_not_over_that_of_the_command() {
     for recorded in [Some(2.01), None] {
         let summary = daemon_after_the_command()
             .ends(2.02, |end| {
@@ -245,7 +245,7 @@ fn rates_are_over_the_time_that_was_measured_and_not_over_that_of_the_command() 
 }
 
 #[test]
-fn processes_that_are_left_are_measured_until_the_account_is_closed() {
+fn remaining_processes_are_measured_until_the_final_counters() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").starts(0.0, CHILD, "daemon");
     run.reaped(0.011, MAIN, usage(0.005, MIB));
@@ -261,7 +261,7 @@ fn processes_that_are_left_are_measured_until_the_account_is_closed() {
 }
 
 #[test]
-fn a_command_that_leaves_nobody_is_measured_as_long_as_it_took() {
+fn command_without_remaining_processes_is_measured_until_its_exit() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").reaped(1.001, MAIN, usage(0.5, MIB));
     let summary = run.ends(1.02, |end| end.duration_seconds = 1.0).summary();
@@ -269,7 +269,7 @@ fn a_command_that_leaves_nobody_is_measured_as_long_as_it_took() {
 }
 
 #[test]
-fn a_little_time_that_nobody_waited_for_opens_the_bound_of_the_counts() {
+fn little_auto_reaped_time_leaves_counts_without_upper_bound() {
     let mut run = FakeRun::new();
     run.reaped(10.0, MAIN, usage(10.0, MIB));
     let summary = run
@@ -284,7 +284,7 @@ fn a_little_time_that_nobody_waited_for_opens_the_bound_of_the_counts() {
 }
 
 #[test]
-fn a_spike_after_the_last_tick_is_found_when_the_process_is_reaped() {
+fn spike_after_the_last_tick_is_found_when_the_process_is_reaped() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| memory(tick, MAIN, 2 * MIB, 2 * MIB, Some(MIB)));
     run.reaped(0.5, MAIN, usage(0.1, 700 * MIB));
@@ -293,7 +293,7 @@ fn a_spike_after_the_last_tick_is_found_when_the_process_is_reaped() {
 }
 
 #[test]
-fn processes_too_short_to_see_leave_the_upper_bound_open() {
+fn processes_too_short_to_sample_leave_no_upper_bound() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| memory(tick, MAIN, 2 * MIB, 2 * MIB, Some(MIB)));
     let peak = figure(&run.ends(1.0, |end| end.some_unseen = true).summary(), "memory_peak_bytes");
@@ -302,7 +302,7 @@ fn processes_too_short_to_see_leave_the_upper_bound_open() {
 }
 
 #[test]
-fn children_nobody_waited_for_are_in_the_task_clock() {
+fn auto_reaped_children_are_in_the_task_clock() {
     let mut run = FakeRun::new();
     run.reaped(4.0, MAIN, usage(0.1, MIB));
     let summary = run.ends(4.0, |end| end.task_clock_seconds = Some(4.0)).summary();
@@ -315,7 +315,7 @@ fn children_nobody_waited_for_are_in_the_task_clock() {
 }
 
 #[test]
-fn without_a_task_clock_the_account_says_what_may_be_missing() {
+fn without_a_task_clock_the_reason_names_what_may_be_missing() {
     let mut run = FakeRun::new();
     let why = "perf_event_open: denied".to_owned();
     run.event(0.0, Event::Fault { source: "task-clock".to_owned(), why });
@@ -326,7 +326,7 @@ fn without_a_task_clock_the_account_says_what_may_be_missing() {
 }
 
 #[test]
-fn nothing_is_exact_where_orphans_are_reaped_by_somebody_else_and_no_clock_counts_them() {
+fn nothing_is_exact_where_another_process_reaps_orphans_and_no_clock_counts_them() {
     let mut run = FakeRun::new();
     for (source, why) in [("task-clock", "perf: denied"), ("child-subreaper", "prctl: denied")] {
         run.event(0.0, Event::Fault { source: source.to_owned(), why: why.to_owned() });
@@ -347,7 +347,7 @@ fn nothing_is_exact_where_orphans_are_reaped_by_somebody_else_and_no_clock_count
 }
 
 #[test]
-fn without_a_task_clock_children_nobody_waited_for_count_as_they_were_seen() {
+fn without_a_task_clock_auto_reaped_children_count_as_sampled() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| {
         cpu_with_children(tick, MAIN, 0.0, 0.0);
@@ -363,7 +363,7 @@ fn without_a_task_clock_children_nobody_waited_for_count_as_they_were_seen() {
 }
 
 #[test]
-fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
+fn cpu_time_of_a_reaped_child_is_not_counted_twice() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| {
         cpu_with_children(tick, MAIN, 0.0, 0.0);
@@ -379,7 +379,7 @@ fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
 }
 
 #[test]
-fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
+fn reused_pid_gives_no_negative_and_no_absurd_rate() {
     let mut run = FakeRun::new();
     let again = ProcessId { pid: CHILD.pid, started: 500 };
     run.sample(0.0, |tick| cpu_with_children(tick, CHILD, 0.0, 0.0));
@@ -392,7 +392,7 @@ fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
 }
 
 #[test]
-fn io_of_those_still_alive_is_added_to_that_of_the_reaped() {
+fn io_of_live_processes_is_added_to_that_of_reaped_ones() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| {
         let io = ProcessIo {
@@ -418,7 +418,7 @@ fn io_of_those_still_alive_is_added_to_that_of_the_reaped() {
 }
 
 #[test]
-fn a_run_whose_end_is_not_recorded_says_so_and_invents_nothing() {
+fn run_without_a_recorded_end_notes_it_and_invents_nothing() {
     let mut run = FakeRun::new();
     run.sample(1.5, |tick| {
         memory(tick, MAIN, MIB, MIB, Some(MIB));
@@ -435,7 +435,7 @@ fn a_run_whose_end_is_not_recorded_says_so_and_invents_nothing() {
 }
 
 #[test]
-fn what_was_never_read_is_null_with_a_reason_and_not_zero() {
+fn values_never_read_are_null_with_a_reason_and_not_zero() {
     let mut run = FakeRun::new();
     let why = "PSS and USS: /proc/10/smaps_rollup: Permission denied".to_owned();
     run.event(0.0, Event::Fault { source: "process".to_owned(), why });
@@ -464,7 +464,7 @@ fn main_and_descendants_add_up() {
 }
 
 #[test]
-fn nested_and_concurrent_phases_of_one_name_are_told_apart() {
+fn nested_and_concurrent_phases_of_one_name_are_separate() {
     let mut run = FakeRun::new();
     let start = |id: &str, parent: Option<&str>| Event::PhaseStart {
         id: id.to_owned(),
@@ -488,7 +488,7 @@ pub(super) fn found(summary: &Summary, code: &str) -> Option<Finding> {
 }
 
 #[test]
-fn ctrl_c_and_a_closed_pipe_are_notes_and_no_problems() {
+fn ctrl_c_and_a_closed_pipe_are_notes_and_not_problems() {
     let killed =
         |signal: i32| FakeRun::new().ends(1.0, |end| end.end = End::Signal(signal)).summary();
     for (signal, code, words) in [
@@ -507,7 +507,7 @@ fn ctrl_c_and_a_closed_pipe_are_notes_and_no_problems() {
 }
 
 #[test]
-fn cores_that_nobody_asked_for_are_no_reason_to_ask_for_fewer() {
+fn cores_that_were_not_requested_give_no_advice_to_request_fewer() {
     let idle = |job: Option<serde_json::Value>, expected: Option<f64>| {
         let mut run = FakeRun::new();
         run.manifest.job = job;
@@ -527,7 +527,7 @@ fn cores_that_nobody_asked_for_are_no_reason_to_ask_for_fewer() {
 }
 
 #[test]
-fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
+fn oom_killed_process_is_named_with_the_limit() {
     let killed = |limit: Option<u64>, is_told: bool| {
         let mut run = FakeRun::new();
         run.manifest.host.memory_limit_bytes = limit;
@@ -542,7 +542,7 @@ fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
     let sentence = "The kernel killed solver (11) by the OOM killer: the limit of its cgroup is \
                     64.0 MiB.";
     assert_eq!((finding.sentence.as_str(), finding.severity), (sentence, Severity::Problem));
-    // A parent that waits for its child does not tell how it ended.
+    // A parent that reaps its child does not report how it exited.
     let unknown = killed(None, false);
     let sentence = found(&unknown, "memory.killed").unwrap().sentence;
     assert_eq!(sentence, "The kernel killed a process in its control group by the OOM killer.");
@@ -550,7 +550,7 @@ fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
 }
 
 #[test]
-fn a_run_that_nearly_reached_its_limit_is_warned_of_it() {
+fn run_that_nearly_reached_its_memory_limit_gets_a_warning() {
     let near = |limit: u64| {
         let mut run = FakeRun::new();
         run.manifest.host.memory_limit_bytes = Some(limit);
@@ -593,13 +593,14 @@ fn machine(tick: &mut Tick, second: f64) {
         };
         tick.put(device(name), &row);
     }
-    let grown = |rate: u64| Some(1_000_000 + rate * second as u64);
+    let advanced = |rate: u64| Some(1_000_000 + rate * second as u64);
     for disk in ["sda", "sdb", "dm-0"] {
-        let row = DiskIo { read: grown(100), written: grown(10), ..DiskIo::default() };
+        let row = DiskIo { read: advanced(100), written: advanced(10), ..DiskIo::default() };
         tick.put(device(disk), &row);
     }
     for port in ["mlx5_0/1", "mlx5_1/1"] {
-        let row = PortTraffic { received: grown(30), sent: grown(3), ..PortTraffic::default() };
+        let row =
+            PortTraffic { received: advanced(30), sent: advanced(3), ..PortTraffic::default() };
         tick.put(device(port), &row);
     }
 }
@@ -637,7 +638,7 @@ fn energy_and_traffic_of_the_machine_are_counted_once_and_the_run_has_its_part()
 }
 
 #[test]
-fn bytes_of_a_machine_without_disks_and_infiniband_are_null_with_the_reason() {
+fn bytes_without_disks_and_infiniband_are_null_with_the_reason() {
     let mut run = FakeRun::new();
     run.manifest.leave_out("infiniband", &[], "there is no InfiniBand port");
     run.sample(0.0, |_| {}).sample(1.0, |_| {});
@@ -650,7 +651,7 @@ fn bytes_of_a_machine_without_disks_and_infiniband_are_null_with_the_reason() {
 }
 
 #[test]
-fn energy_counter_that_stands_still_is_null_with_the_reason_and_not_0_joules() {
+fn energy_counter_that_does_not_advance_is_null_with_the_reason_and_not_0_joules() {
     let domain = |name: &str| Entity::Named(Name::new(name.as_bytes()));
     for name in ["package-0", "psys"] {
         let mut run = FakeRun::new();
@@ -669,7 +670,7 @@ fn energy_counter_that_stands_still_is_null_with_the_reason_and_not_0_joules() {
 }
 
 #[test]
-fn energy_that_may_not_be_read_is_null_with_the_reason_and_what_to_type() {
+fn energy_without_permission_is_null_with_the_reason_and_the_command() {
     let mut run = FakeRun::new();
     let why = "energy_uj: Permission denied; sudo chmod a+r /sys/class/powercap/*/energy_uj";
     run.manifest.leave_out("energy", &[], why);
@@ -683,7 +684,7 @@ fn energy_that_may_not_be_read_is_null_with_the_reason_and_what_to_type() {
 }
 
 #[test]
-fn every_figure_stands_where_its_declaration_says() {
+fn every_figure_is_where_its_declaration_says() {
     let mut run = FakeRun::new();
     let summary = run.phase_starts(0.1, "a", "a").ends(3.0, |_| {}).summary();
     let parts = &summary.parts;

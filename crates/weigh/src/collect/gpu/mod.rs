@@ -1,8 +1,8 @@
 //! GPUs: what each does and has, and what each process has of it.
 //!
 //! One set of metrics for all vendors: `nvidia` by the library of the driver, `drm` for AMD and
-//! Intel by files of the kernel. Each is a [`backend::Backend`] that a [`worker::Worker`] polls in
-//! a thread; a tick takes the newest [`poll::Poll`]. A GPU is named by vendor and index (`nvidia0`,
+//! Intel by files of the kernel. Each is a `backend::Backend` that a `worker::Worker` polls in
+//! a thread; a tick takes the newest `poll::Poll`. A GPU is named by vendor and index (`nvidia0`,
 //! `amd1`), a MIG instance also by its own (`nvidia0:1`). Memory and energy of instances are also
 //! in those of the whole GPU.
 //!

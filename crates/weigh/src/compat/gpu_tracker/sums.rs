@@ -7,7 +7,7 @@ use crate::model::live::LastKnownMemory;
 pub(super) struct SampledProcess {
     /// CPU time of its own, in seconds.
     pub own_cpu: f64,
-    /// CPU time of the children it has waited for.
+    /// CPU time of the children it has reaped.
     pub children_cpu: f64,
     /// Its memory.
     pub memory: LastKnownMemory,
@@ -18,7 +18,7 @@ pub(super) struct SampledProcess {
 }
 
 impl SampledProcess {
-    /// One that has exited keeps its CPU time, and nothing else.
+    /// An exited process keeps its CPU time, and nothing else.
     pub(super) fn forget_exited(&mut self) {
         if self.has_exited {
             self.memory = LastKnownMemory::RELEASED;
@@ -30,7 +30,7 @@ impl SampledProcess {
 /// Sums over some processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PartSums {
-    /// Whether there is anybody.
+    /// Whether there is any process.
     any: bool,
     /// Proportional shares, or all where those are not known.
     proportional: Option<f64>,
@@ -61,8 +61,8 @@ impl PartSums {
         }
     }
 
-    /// All of their memory: never below the largest of them. Nobody has none; of somebody who
-    /// could not be read it is not known.
+    /// All of their memory: never below the largest of them. Without a process it is zero; of one
+    /// that could not be read it is not known.
     pub(super) fn total(&self) -> Option<f64> {
         let total = self.proportional.map(|sum| sum.max(self.largest.unwrap_or(0.0)));
         total.or((!self.any).then_some(0.0))
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_has_nothing_and_of_somebody_unreadable_nothing_is_known() {
+    fn no_process_is_zero_and_an_unreadable_process_is_unknown() {
         let mut sums = PartSums::default();
         assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
         sums.add(&SampledProcess::default());

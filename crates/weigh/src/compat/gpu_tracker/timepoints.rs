@@ -1,13 +1,13 @@
 //! The processes of a run as gpu-tracker would have sampled them.
 //!
 //! Timepoints are an interval apart, because its analysis gives each the same weight, and weigh
-//! looks more often in the first second of a run and where a phase ends. One stands for the
-//! interval before it, so there is none at the very beginning; a run that is over before its
-//! first interval is has one.
+//! samples more often in the first second of a run and where a phase ends. One stands for the
+//! interval before it, so there is none at the very beginning; a run that is shorter than its first
+//! interval has one.
 //!
-//! A process that did not run has no row for that tick, and its proportional memory
-//! is looked at still less often: both are carried on from the last look. One that has exited
-//! has no memory left; at the tick that finds it so it has what it had until then.
+//! A process that did not run has no row for that tick, and its proportional memory is sampled
+//! still less often: both are carried forward. An exited process has no memory left; at the tick
+//! that detects its exit it has what it had until then.
 //!
 //! Memory of several processes together is the sum of their proportional shares, so
 //! that what they share counts once; it is never below the largest of them. (Theirs
@@ -40,22 +40,22 @@ pub struct Timepoint {
     pub ram: [Option<f64>; 4],
     /// GPU memory of the same.
     pub gpu_ram: [Option<f64>; 4],
-    /// GPUs that were busy.
+    /// GPUs in use.
     pub gpu_busy: Option<f64>,
     /// Threads of the main process, of the others, and of all together.
     pub threads: [Option<u64>; 3],
-    /// Cores that the machine, the main process, the others, and all together kept busy.
+    /// Cores that the machine, the main process, the others, and all together used.
     pub cores: [Option<f64>; 4],
 }
 
 /// What the summary does not keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Peaks {
-    /// Whether any other process than the main one was seen.
+    /// Whether any other process than the main one was sampled.
     pub any_descendants: bool,
     /// The largest size of the main process.
     pub main_total: Option<f64>,
-    /// The most that the main process shared with anybody.
+    /// The most that the main process shared with any other.
     pub main_shared: Option<f64>,
     /// The most that the others had together.
     pub descendants_total: Option<f64>,
@@ -63,15 +63,15 @@ pub struct Peaks {
     pub descendants_shared: Option<f64>,
     /// The most that was shared among all.
     pub combined_shared: Option<f64>,
-    /// The most cores that the machine, the main process, the others, and all kept busy.
+    /// The most cores that the machine, the main process, the others, and all used.
     pub cores: [Option<f64>; 4],
-    /// The most GPUs that were busy at once, of those that count.
+    /// The most GPUs in use at once, of those that count.
     pub gpus_busy: Option<f64>,
     /// Whether it is known that there is no GPU.
     pub no_gpu: bool,
 }
 
-/// Follows a run.
+/// Samples a run.
 #[derive(Debug)]
 pub struct TimepointBuilder {
     started: jiff::Timestamp,
@@ -84,7 +84,7 @@ pub struct TimepointBuilder {
     main_cpu: BTreeMap<ProcessId, f64>,
     /// What was reaped, without the main process's own.
     reaped_cpu: f64,
-    /// CPU time of the others: what was there does not become less.
+    /// CPU time of the others: it never decreases.
     others_cpu: f64,
     machine_cpu: Option<(f64, f64)>,
     machine_ram: Option<f64>,
@@ -98,13 +98,13 @@ pub struct TimepointBuilder {
     /// The most threads of the main process at once.
     main_threads: Option<u64>,
     gpus: gpu::Presence,
-    /// GPUs whose utilization does not count: those that the run could not use, or that have
-    /// none of the UUIDs that were named.
+    /// GPUs whose utilization does not count: those that the run could not use, or that have none
+    /// of the given UUIDs.
     unusable: Vec<String>,
     uuids: Option<Vec<String>>,
 }
 
-/// Running totals at the beginning of a window.
+/// Counters at the beginning of a window.
 #[derive(Debug, Clone, Copy)]
 struct TimepointCounters {
     machine: Option<(f64, f64)>,
@@ -112,7 +112,7 @@ struct TimepointCounters {
     others: f64,
 }
 
-/// As long as their own look at the CPU.
+/// As long as their own CPU sample.
 const SHORTEST_WINDOW: f64 = 0.1;
 
 impl TimepointBuilder {
@@ -141,7 +141,7 @@ impl TimepointBuilder {
         }
     }
 
-    /// Takes in something that happened.
+    /// Applies an event.
     pub fn event(&mut self, entry: &Entry) {
         self.gpus.event(&entry.event);
         match &entry.event {
@@ -158,7 +158,7 @@ impl TimepointBuilder {
         }
     }
 
-    /// Takes in what was measured, and hands on a timepoint where one is due.
+    /// Applies a tick, and emits a timepoint where one is due.
     pub fn tick(&mut self, tick: &Tick, each: impl FnMut(&Timepoint)) {
         if let Some(table) = tick.table(Scope::Process).filter(|table| !table.is_empty()) {
             self.processes(table);
@@ -197,7 +197,7 @@ impl TimepointBuilder {
             let largest = memory.peak.max(memory.rss).map(|bytes| bytes as f64);
             if is_main {
                 raise(&mut self.peaks.main_total, largest);
-                // Of one look: what grew since the last look at its pages is not shared.
+                // Of one sample: growth since its pages were last sampled is not shared.
                 let shared = memory.rss.zip(memory.uss).map(|(rss, uss)| rss.saturating_sub(uss));
                 raise(&mut self.peaks.main_shared, shared.map(|bytes| bytes as f64));
             } else {
@@ -278,7 +278,7 @@ impl TimepointBuilder {
         }
     }
 
-    /// Hands a timepoint on when its interval is over.
+    /// Emits a timepoint when its interval is over.
     fn hand_on(
         &mut self,
         mut timepoint: Timepoint,
@@ -321,8 +321,8 @@ impl TimepointBuilder {
         [machine, main, others, all]
     }
 
-    /// Hands on what is left, and says what was the most. A run too short for a window has
-    /// the `mean` of the whole run.
+    /// Emits what is left, and returns the peaks. A run too short for a window has the `mean` of
+    /// the whole run.
     pub fn finish(self, mean: [Option<f64>; 4], mut each: impl FnMut(&Timepoint)) -> Peaks {
         if let Some(mut timepoint) = self.waiting {
             for (rate, mean) in timepoint.cores.iter_mut().zip(mean) {

@@ -1,20 +1,19 @@
 //! The processes of a run as the ResourceMonitor would have polled them.
 //!
-//! Rows are an interval apart, because its reader gives each the same weight, and weigh looks
-//! more often in the first second of a run and where a phase ends. A row stands for the
-//! interval before it, so there is none at the very beginning. A process that did not run has
-//! no row in the recording, and its private memory is read still less often: both are carried
-//! forward.
+//! Rows are an interval apart, because its reader gives each the same weight, and weigh samples
+//! more often in the first second of a run and where a phase ends. A row stands for the interval
+//! before it, so there is none at the very beginning. A process that did not run has no row in the
+//! recording, and its private memory is read still less often: both are carried forward.
 //!
-//! Their reader takes the largest CPU time of a process for all it has used. So the rows of a
-//! poll wait for the next one, and the last row of a process has the CPU time that it had when it
-//! exited. A row of its own would have a time of its own, at which their reader would find nobody
-//! else. Only a process that no poll has found has such a row: with its memory, too, of which one
-//! that has exited has nothing left.
+//! Their reader takes the largest CPU time of a process for all it has used. So the rows of a poll
+//! wait for the next one, and the last row of a process has the CPU time that it had when it
+//! exited. A row of its own would have a time of its own, at which their reader would find no other
+//! process. Only a process that no poll has found has such a row: with its memory, too, because an
+//! exited process has none left.
 //!
-//! CPU is over the time since the last row, and over a longer one where that is short: the
-//! kernel counts in steps of 10 ms. The first window of a process begins when it was started,
-//! not when it was first seen. (Theirs has 0.0 in every first row.)
+//! CPU is over the time since the last row, and over a longer one where that is short: the kernel
+//! counts in steps of 10 ms. The first window of a process begins when it was started, not when it
+//! was first sampled. (Theirs has 0.0 in every first row.)
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -39,7 +38,7 @@ pub(super) struct PollRow<'a> {
     pub tool: &'a str,
     /// Its pid.
     pub pid: u32,
-    /// Cores that it kept busy.
+    /// Cores that it used.
     pub cores: f64,
     /// Its CPU time so far: in user mode and in the kernel.
     pub cpu: [f64; 2],
@@ -51,7 +50,7 @@ pub(super) struct PollRow<'a> {
     pub pss: Option<u64>,
 }
 
-/// Follows a run.
+/// Polls a run.
 #[derive(Debug)]
 pub(super) struct PollBuilder {
     started: jiff::Timestamp,
@@ -66,11 +65,11 @@ pub(super) struct PollBuilder {
     by_name: HashMap<String, usize>,
     /// When the last poll was.
     polled: Duration,
-    /// When everybody was looked at.
+    /// When all processes were sampled.
     sample_times: SampleTimes,
-    /// Those that have exited since the last tick, and whose last CPU time is in no row.
+    /// Those that have exited since the last tick, and whose final CPU time is in no row.
     exited: Vec<ProcessId>,
-    /// The rows of the last poll, and of those that no poll has found and that exited since.
+    /// The rows of the last poll, and of processes that no poll has found and that exited since.
     waiting: Vec<PendingRow>,
 }
 
@@ -95,17 +94,17 @@ struct PolledProcess {
     /// CPU time in its last two rows, and when that was; since it was started at first.
     rows: [(f64, f64); 2],
     has_row: bool,
-    /// The place of its row among those of the last poll.
+    /// The index of its row among those of the last poll.
     waiting: Option<usize>,
-    /// When it was last known what it had.
-    looked: f64,
+    /// When its values were last known.
+    sampled_at: f64,
     memory: LastKnownMemory,
     /// The most threads it had.
     threads: Option<u64>,
     has_exited: bool,
 }
 
-/// The place of the tool of those whose introduction is lost.
+/// The tool of processes whose start event is lost.
 const UNNAMED: usize = 0;
 
 impl PollBuilder {
@@ -126,7 +125,7 @@ impl PollBuilder {
         }
     }
 
-    /// Takes in something that happened.
+    /// Applies an event.
     pub(super) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::ProcessStart { pid, started, name, command, tool, .. }
@@ -136,13 +135,13 @@ impl PollBuilder {
                 let tool = self.tool(&tool);
                 let member = self.member(id, entry.seconds);
                 member.tool = tool;
-                // What the last program had is not this one's.
+                // The values of the last program are not this one's.
                 member.memory = LastKnownMemory::default();
             }
             Event::ProcessExit { pid, started, cpu_seconds, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 if let Some(member) = self.alive.get_mut(&id) {
-                    member.clocked(*cpu_seconds, entry.seconds);
+                    member.apply_task_clock(*cpu_seconds, entry.seconds);
                     self.last_row(id);
                     self.alive.remove(&id);
                 }
@@ -160,13 +159,13 @@ impl PollBuilder {
         self.tools.len() - 1
     }
 
-    /// Somebody who is there now; one who comes was not there at the last look.
+    /// A running process; a new one did not run at the last sample.
     fn member(&mut self, id: ProcessId, at: f64) -> &mut PolledProcess {
-        let born = start_seconds(id, self.zero).max(self.sample_times.certain()).min(at);
-        self.alive.entry(id).or_insert_with(|| PolledProcess::new(UNNAMED, born))
+        let start = start_seconds(id, self.zero).max(self.sample_times.certain()).min(at);
+        self.alive.entry(id).or_insert_with(|| PolledProcess::new(UNNAMED, start))
     }
 
-    /// Takes in what was measured, and hands on the rows that nothing will change any more.
+    /// Applies a tick, and emits the rows that are final.
     pub(super) fn tick(&mut self, tick: &Tick, each: impl FnMut(&PollRow<'_>)) {
         let at = tick.at.as_secs_f64();
         if let Some(table) = tick.table(Scope::Process) {
@@ -192,7 +191,7 @@ impl PollBuilder {
         }
     }
 
-    /// Everybody was looked at: whoever has no row is as before.
+    /// All processes were sampled: those without a row are unchanged.
     fn poll(&mut self, at: f64, each: impl FnMut(&PollRow<'_>)) {
         self.hand_on(each);
         let timestamp = unix_seconds(self.started, at);
@@ -203,7 +202,7 @@ impl PollBuilder {
             if member.cpu.is_none() || (member.has_exited && !exited.contains(id)) {
                 continue;
             }
-            member.looked = member.looked.max(certain);
+            member.sampled_at = member.sampled_at.max(certain);
             member.waiting = Some(self.waiting.len());
             self.waiting.push(member.row(*id, timestamp, self.cores, shortest));
         }
@@ -214,14 +213,14 @@ impl PollBuilder {
         self.pace.shortest().max(SHORTEST).as_secs_f64()
     }
 
-    /// Hands on the rows of the last poll, and of those that exited since.
+    /// Emits the rows of the last poll, and of processes that exited since.
     fn hand_on(&mut self, mut each: impl FnMut(&PollRow<'_>)) {
         for row in self.waiting.drain(..) {
             each(&row.named(&self.tools));
         }
     }
 
-    /// A process used CPU time since its last row: that has it, too, if it still waits.
+    /// A process used CPU time since its last row: it is added there, if that row is still pending.
     fn last_row(&mut self, id: ProcessId) {
         let (shortest, machine) = (self.shortest(), self.cores);
         let Some(member) = self.alive.get_mut(&id).filter(|member| member.has_news()) else {
@@ -232,16 +231,16 @@ impl PollBuilder {
             Some(row) => {
                 row.cores = member.cores_since(member.rows[0], machine);
                 row.cpu = member.cpu.unwrap_or(row.cpu);
-                member.rows[1] = (member.used(), member.looked);
+                member.rows[1] = (member.used(), member.sampled_at);
             }
             None => {
-                let timestamp = unix_seconds(self.started, member.looked);
+                let timestamp = unix_seconds(self.started, member.sampled_at);
                 self.waiting.push(member.row(id, timestamp, machine, shortest));
             }
         }
     }
 
-    /// Hands on what is left.
+    /// Emits what is left.
     pub(super) fn finish(mut self, each: impl FnMut(&PollRow<'_>)) {
         for id in self.alive.keys().copied().collect::<Vec<_>>() {
             self.last_row(id);
@@ -258,23 +257,23 @@ impl PendingRow {
 }
 
 impl PolledProcess {
-    fn new(tool: usize, born: f64) -> PolledProcess {
+    fn new(tool: usize, start: f64) -> PolledProcess {
         PolledProcess {
             tool,
             cpu: None,
-            rows: [(0.0, born); 2],
+            rows: [(0.0, start); 2],
             waiting: None,
             has_row: false,
-            looked: born,
+            sampled_at: start,
             memory: LastKnownMemory::default(),
             threads: None,
             has_exited: false,
         }
     }
 
-    /// Takes in a row about it.
+    /// Applies a row about it.
     fn renew(&mut self, table: &Table, row: usize, at: f64) {
-        self.looked = at;
+        self.sampled_at = at;
         let cpu = table.get::<ProcessCpu>(row);
         if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
             self.cpu = Some([user, system]);
@@ -285,13 +284,12 @@ impl PolledProcess {
         self.memory.update(table, row);
     }
 
-    /// A clock that outlived it says what it used in all: what was not seen of it is in user
-    /// mode, for all that is known.
-    fn clocked(&mut self, seconds: Option<f64>, at: f64) {
+    /// A clock that outlived it has all it used: what was not sampled is counted as user mode.
+    fn apply_task_clock(&mut self, seconds: Option<f64>, at: f64) {
         let (Some(seconds), Some([user, system])) = (seconds, self.cpu) else { return };
         if seconds > user + system {
             self.cpu = Some([seconds - system, system]);
-            self.looked = at;
+            self.sampled_at = at;
         }
     }
 
@@ -299,24 +297,24 @@ impl PolledProcess {
         self.cpu.map_or(0.0, |[user, system]| user + system)
     }
 
-    /// Whether its last row does not have all of its CPU time.
+    /// Whether its last row lacks some of its CPU time.
     fn has_news(&self) -> bool {
         self.cpu.is_some() && (!self.has_row || self.used() > self.rows[1].0)
     }
 
     /// Cores that it used since it had used so much at a moment.
     fn cores_since(&self, (before, since): (f64, f64), machine: f64) -> f64 {
-        // One who was there for less than a window did not use more than was counted in it.
-        let window = (self.looked - since).max(SHORTEST.as_secs_f64());
+        // A process shorter than a window did not use more than was counted in it.
+        let window = (self.sampled_at - since).max(SHORTEST.as_secs_f64());
         let most = self.threads.map_or(f64::INFINITY, |threads| threads as f64);
         possible_cores((self.used() - before).max(0.0), window, most).min(machine)
     }
 
     /// Its row at a moment, over a window of at least so many seconds.
     fn row(&mut self, id: ProcessId, timestamp: f64, machine: f64, shortest: f64) -> PendingRow {
-        let is_long = self.looked - self.rows[1].1 >= shortest;
+        let is_long = self.sampled_at - self.rows[1].1 >= shortest;
         let cores = self.cores_since(self.rows[usize::from(is_long)], machine);
-        self.rows = [self.rows[1], (self.used(), self.looked)];
+        self.rows = [self.rows[1], (self.used(), self.sampled_at)];
         self.has_row = true;
         PendingRow {
             timestamp,

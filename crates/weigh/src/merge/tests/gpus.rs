@@ -1,16 +1,16 @@
-//! GPUs of several recordings: those of each machine apart, and one that several saw once.
+//! GPUs of several recordings: those of each machine apart, and one in several recordings once.
 
 use super::*;
 use crate::catalog::all_groups;
 use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare, ProcessMemory};
 use crate::model::{End, Gpu, Name};
 
-/// A GPU at one look: how busy it is, and what was counted until then.
+/// One sample of a GPU: its utilisation, and its counters.
 #[derive(Clone, Copy)]
 struct MergedGpu {
     name: &'static str,
     utilization: f64,
-    /// As the watcher counts it, from when it came.
+    /// As each weigh counts it, from when it attached.
     observed: f64,
     joules: f64,
     used: u64,
@@ -52,7 +52,7 @@ fn gpus(gpu_names: &[MergedGpu], users: &[(&str, ProcessId, u64)]) -> impl FnOnc
     }
 }
 
-/// Ten seconds on a GPU that is busy half of the time and takes 100 W; the process has 1 GiB.
+/// Ten seconds on a GPU at 50 % utilisation and 100 W; the process has 1 GiB.
 fn trains(directory: &Path, name: &str, setting: Setting, uuid: Option<&str>) -> Recording {
     let mut run = run_at(name, setting);
     run.starts(0.0, setting.main, "train").event(0.0, gpu("nvidia0", uuid, Some(true)));
@@ -73,7 +73,7 @@ fn names(summary: &Summary) -> Vec<(&str, Option<&str>)> {
 #[test]
 fn gpus_of_two_machines_are_two_and_add_up() {
     let directory = tempfile::tempdir().unwrap();
-    // Not even what should be unique makes two machines one.
+    // Equal UUIDs do not make two machines one.
     let recordings = [
         trains(directory.path(), "a", HERE, Some("GPU-1")),
         trains(directory.path(), "b", Setting { late: 0.3, ..THERE }, Some("GPU-1")),
@@ -88,7 +88,7 @@ fn gpus_of_two_machines_are_two_and_add_up() {
     assert_eq!(value(&summary, "gpus_busy_peak"), 1.0);
     let system = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
     assert_eq!(system, Some(2.0 * GIB as f64));
-    // The second came a little later, and is there as long as the first.
+    // The second started a little later, and runs as long as the first.
     let mean = value(&summary, "gpus_busy_mean");
     assert!((mean - 1.0).abs() < 0.05, "{mean}");
     assert!((value(&summary, "gpu_utilization_mean_ratio") - 0.5).abs() < 0.025);
@@ -98,7 +98,7 @@ fn gpus_of_two_machines_are_two_and_add_up() {
     }
     let pids = summary.gpus.iter().map(|gpu| gpu.processes[0].pid).map(numbering::shown);
     assert_eq!(pids.collect::<Vec<_>>(), ["10", "2:10"], "equal pids stay apart");
-    // Whoever has no row is gone to readers: in each round all have one.
+    // For readers a GPU without a row is gone: in each round all have one.
     let mut rounds = Vec::new();
     let replayed = recording.replay(&all_groups(), |moment| {
         let Moment::Tick(tick) = moment else { return };
@@ -114,7 +114,7 @@ fn gpus_of_two_machines_are_two_and_add_up() {
 }
 
 #[test]
-fn machines_of_one_name_and_those_with_long_names_are_told_apart_by_number() {
+fn machines_of_one_name_and_those_with_long_names_are_numbered() {
     let directory = tempfile::tempdir().unwrap();
     let long = "a-machine-whose-name-is-rather-long";
     let recordings = [
@@ -135,10 +135,10 @@ fn machines_of_one_name_and_those_with_long_names_are_told_apart_by_number() {
 }
 
 #[test]
-fn a_gpu_that_two_watchers_saw_is_one() {
+fn a_gpu_in_two_recordings_is_one() {
     let directory = tempfile::tempdir().unwrap();
     let other = ProcessId { pid: 11, started: 5400 };
-    // The first ends before the second, which came later and counts from then on; the card's own
+    // The first ends before the second, which attached later and counts from then on; the GPU's own
     // counter is the same for both.
     let watches = |name: &str, late: f64, main: ProcessId| {
         let mut run = run_at(name, Setting { late, main, ..HERE });
@@ -164,7 +164,7 @@ fn a_gpu_that_two_watchers_saw_is_one() {
 }
 
 #[test]
-fn containers_that_call_different_cards_by_one_name_have_two() {
+fn containers_with_different_gpus_of_one_name_have_two() {
     let directory = tempfile::tempdir().unwrap();
     let contained = Setting { host: "c2", namespace: Some("pid:[2]"), ..HERE };
     let recordings = [
@@ -177,7 +177,7 @@ fn containers_that_call_different_cards_by_one_name_have_two() {
 }
 
 #[test]
-fn gpus_that_were_there_one_after_the_other_were_not_busy_together() {
+fn utilisation_of_gpus_used_one_after_the_other_is_not_summed() {
     let directory = tempfile::tempdir().unwrap();
     let recordings = [
         trains(directory.path(), "a", HERE, None),
@@ -191,7 +191,7 @@ fn gpus_that_were_there_one_after_the_other_were_not_busy_together() {
 }
 
 #[test]
-fn no_look_is_lost_when_one_looks_more_often_than_the_other() {
+fn no_sample_is_lost_when_one_samples_more_often_than_the_other() {
     let directory = tempfile::tempdir().unwrap();
     let mut fast = run_at("a", HERE);
     fast.starts(0.0, HERE.main, "train").event(0.0, gpu("nvidia0", None, None));
@@ -227,7 +227,7 @@ fn merging_in_steps_keeps_gpus_apart_as_merging_at_once_does() {
 }
 
 #[test]
-fn parts_of_a_divided_gpu_stay_with_their_whole() {
+fn mig_instances_stay_with_their_gpu() {
     let directory = tempfile::tempdir().unwrap();
     let divided = |name: &str, setting: Setting, part: &str| {
         let mut run = run_at(name, setting);
@@ -237,7 +237,7 @@ fn parts_of_a_divided_gpu_stay_with_their_whole() {
         run.sample(0.0, gpus(&[CARD, MergedGpu { name: "nvidia0:0", ..CARD }], &[]));
         ended(directory.path(), run, 1.0, 1.0, End::Code(0))
     };
-    // Two containers have a part each, and both call theirs the first.
+    // Two containers have a MIG instance each, and both call theirs the first.
     let contained = Setting { namespace: Some("pid:[2]"), ..HERE };
     let recordings = [
         divided("a", HERE, "MIG-1"),

@@ -1,15 +1,14 @@
 //! Secrets that are found by the arguments before them: `--password S`, `mysql -pS`.
 //!
-//! Programs are known by the name of their file. Behind `env`, `timeout`, `sudo`, an
-//! interpreter or `--` every word may be the program, because who runs it takes options that
-//! are not known here.
+//! Programs match by the name of their file. After `env`, `timeout`, `sudo`, an interpreter or `--`
+//! every word may be the program, because the options of the wrapper are not known here.
 
 use super::index::{INDEX, WordRole};
 use super::names::rule_of;
 use super::rules::{NameRule, OptionRule, SecretPlace, SecretValue, Takes};
 use super::{FoundSecret, ScannedWord, scan, shell};
 
-/// How deep strings of a shell inside strings of a shell are read.
+/// How many levels of nested shell strings are parsed.
 const DEEPEST: usize = 3;
 
 /// Finds the secrets of a command line.

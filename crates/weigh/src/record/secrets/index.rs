@@ -1,4 +1,4 @@
-//! The table of rules by what they are looked up with, made once.
+//! The table of rules by lookup key, built once.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,14 +10,14 @@ pub(super) static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
 pub(super) struct Index {
     pub(super) names: Vec<&'static NameRule>,
     pub(super) texts: Vec<FindsText>,
-    /// Marks of tokens, and how many letters must follow.
+    /// Prefixes of tokens, and how many characters must follow.
     pub(super) marks: Vec<(&'static str, usize)>,
-    /// Whether a mark begins with a byte.
+    /// Whether a prefix begins with a byte.
     pub(super) begins_mark: [bool; 256],
     /// Options that every program may have.
     general: Vec<&'static OptionRule>,
     programs: HashMap<&'static str, WordRole>,
-    /// Programs that are known by the beginning of their names.
+    /// Programs that match by the prefix of their names.
     prefixes: Vec<(&'static str, WordRole)>,
 }
 
@@ -73,7 +73,7 @@ impl Index {
         index
     }
 
-    /// What is noted of a program of the table: `mysql*` also stands for `mysqldump`.
+    /// The entry of a program of the table: `mysql*` also stands for `mysqldump`.
     fn role(&mut self, program: &'static str) -> &mut WordRole {
         let Some(prefix) = program.strip_suffix('*') else {
             return self.programs.entry(program).or_default();

@@ -32,8 +32,8 @@ const ROUNDS: usize = 8;
 /// A command line as text: bytes that are not are shown as `\xNN`, secrets as `***`.
 pub fn command<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<String> {
     let mut shown: Vec<String> = arguments.iter().map(|bytes| text(bytes.as_ref())).collect();
-    // Made to be like this: nothing is kept of an argument that never comes to rest. What it was
-    // to those behind it is another now, so they are read again.
+    // Such an argument was crafted: nothing is shown of one for which masking does not converge.
+    // Its role for the following arguments has changed, so they are scanned again.
     let whole: Mask = |_, _| MASK.to_owned();
     for round in 0..2 * ROUNDS {
         if !mask(&mut shown, if round == ROUNDS { whole } else { replaced }) {
@@ -43,7 +43,7 @@ pub fn command<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<String> {
     vec![MASK.to_owned(); shown.len()]
 }
 
-/// What a person wrote (a mark, a phase's name, a label), by the same rules.
+/// A text by a user (a mark, a phase's name, a label), by the same rules.
 pub fn remark(text: &str) -> String {
     command(&[text]).pop().unwrap_or_default()
 }
@@ -60,7 +60,7 @@ pub fn label(name: &str, value: &str) -> String {
 /// What an argument is shown as, by where its secrets are.
 type Mask = fn(&str, Vec<Range<usize>>) -> String;
 
-/// Masks what is found, and tells whether anything became different.
+/// Masks what is found, and returns whether anything changed.
 fn mask(arguments: &mut [String], replaced: Mask) -> bool {
     let mut found = FoundSecret { ranges: vec![Vec::new(); arguments.len()] };
     command::find(arguments, &mut found);

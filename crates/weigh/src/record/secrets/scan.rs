@@ -1,6 +1,6 @@
 //! Secrets that a text shows by itself: names with values, URLs, tokens that are marked.
 //!
-//! Each scan goes through the text once and goes on behind what it found.
+//! Each scan passes through the text once and continues after each match.
 
 use super::index::INDEX;
 use super::names::rule_of;
@@ -57,7 +57,7 @@ struct Pair {
 impl Pair {
     fn behind(bytes: &[u8], begin: usize, end: usize) -> Option<Pair> {
         let before = begin.checked_sub(1).map(|at| bytes[at]);
-        // The value of a variable that is used here is not here.
+        // The value of a referenced variable is not here.
         if matches!(before, Some(b'$')) || (before == Some(b'{') && bytes[..begin].ends_with(b"${"))
         {
             return None;

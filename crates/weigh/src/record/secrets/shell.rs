@@ -1,14 +1,14 @@
 //! An argument as a shell would read it: simple commands of words.
 //!
-//! Not a shell: quotes group, a backslash takes the meaning of what is behind it, operators end
-//! a command. Words keep their inner quotes, because masks are put into the text as it is.
+//! Not a shell: quotes group, a backslash escapes the next character, operators end a command.
+//! Words keep their inner quotes, because masks are put into the text as it is.
 
 use super::ScannedWord;
 
 /// The simple commands of a text: `a b; c | d` has three.
 pub(super) fn commands<'a>(script: &ScannedWord<'a>) -> Vec<Vec<ScannedWord<'a>>> {
     let bytes = script.text.as_bytes();
-    // A quote that nothing closes is a letter, as in `don't`.
+    // An unclosed quote is a plain character, as in `don't`.
     let last_of = |quote: u8| bytes.iter().rposition(|byte| *byte == quote).unwrap_or(0);
     let (last_single, last_double) = (last_of(b'\''), last_of(b'"'));
     let (mut commands, mut words, mut begin) = (Vec::new(), Vec::new(), None);

@@ -67,7 +67,7 @@ fn bytes_that_are_no_text_are_shown_and_masked() {
 
 #[test]
 fn argument_masked_as_a_whole_may_be_the_program_of_those_behind_it() {
-    // Found by the fuzz target `words`: masks in the first one never come to an end.
+    // Found by the fuzz target `words`: masking the first one never converges.
     let arguments = [";pw=''|'|'\n'\n' ' '\n'\n", "-u", "me:hunter2Zx"];
     assert_eq!(command(&arguments), ["***", "-u", "me:***"]);
 }
@@ -81,8 +81,8 @@ fn remarks_and_labels_have_no_secrets_either() {
     assert_eq!(label("url", "https://me:abc@host"), "https://me:***@host");
 }
 
-/// Texts that make a careless scan go through the rest again and again. One that takes
-/// time as the square of the length would not end within the time of all tests.
+/// Texts that make a careless scan reread the rest again and again. One with quadratic time would
+/// not end within the time of all tests.
 #[test]
 fn long_arguments_are_masked_in_linear_time() {
     const LENGTH: usize = 130_000;
@@ -122,7 +122,7 @@ fn long_arguments_are_masked_in_linear_time() {
     assert_eq!(command(&many).len(), many.len());
 }
 
-/// Pieces that mean something to the rules, put together at random.
+/// Pieces that match rules, combined at random.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "--password",

@@ -138,8 +138,8 @@ pub(super) fn processes(
             bytes(process.largest_bytes, units),
             bytes(process.read_bytes, units),
             bytes(process.written_bytes, units),
-            seconds(Some(process.came)),
-            seconds(process.went),
+            seconds(Some(process.first_sampled)),
+            seconds(process.exited_at),
             end(process.end),
             ReportCell::text(process.command.as_deref().unwrap_or("–")),
         ]

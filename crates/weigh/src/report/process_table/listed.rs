@@ -1,15 +1,15 @@
 //! The heaviest processes of a run, however many there are.
 //!
-//! The list is cut when it has grown to a few times what is kept, so a cut costs
-//! little for each that comes.
+//! The list is cut when it has grown to a few times what is retained, so the cost per process is
+//! small.
 
 use super::Process;
 use crate::model::ProcessId;
 use crate::summary::tools::by_weight;
 
-/// Nobody reads a longer list of processes.
+/// The longest useful list of processes.
 pub(super) const MOST_PROCESSES: usize = 500;
-/// How much a list may grow beyond what is kept before it is cut.
+/// How much a list may grow beyond what is retained before it is cut.
 const SLACK: usize = 4;
 
 /// What is at these places.
@@ -18,7 +18,7 @@ fn only<T>(list: Vec<T>, places: &[usize]) -> Vec<T> {
     places.iter().filter_map(|place| slots[*place].take()).collect()
 }
 
-/// Processes that are gone.
+/// Exited processes.
 #[derive(Debug)]
 pub(super) struct ExitedProcesses {
     main_ids: Vec<ProcessId>,
@@ -29,7 +29,7 @@ pub(super) struct ExitedProcesses {
 }
 
 impl ExitedProcesses {
-    /// Nobody has gone yet.
+    /// No process has exited yet.
     pub(super) fn of(main_ids: Vec<ProcessId>) -> ExitedProcesses {
         ExitedProcesses { main_ids, mains: Vec::new(), list: Vec::new(), left_out: 0 }
     }
@@ -47,7 +47,7 @@ impl ExitedProcesses {
     }
 
     /// A command's own process had this size.
-    pub(super) fn main_grew(&mut self, id: ProcessId, size: u64) {
+    pub(super) fn raise_main_size(&mut self, id: ProcessId, size: u64) {
         if let Some(main) = self.mains.iter_mut().find(|main| main.id == id) {
             main.largest_bytes = main.largest_bytes.max(Some(size));
         }
@@ -61,7 +61,7 @@ impl ExitedProcesses {
             self.list.iter().map(|process| (process.cpu_seconds, process.largest_bytes)).collect();
         let mut places = by_weight(&weights);
         places.truncate(keep);
-        // In the order of going, so that ties are always cut in the same way.
+        // In the order of exits, so that ties are always cut in the same way.
         places.sort_unstable();
         self.left_out += (self.list.len() - places.len()) as u64;
         self.list = only(std::mem::take(&mut self.list), &places);

@@ -1,8 +1,8 @@
-//! Who took part in a run: every process. What programs they ran is in the summary.
+//! The processes of a run. What programs they ran is in the summary.
 //!
-//! Fed by a replay of the recording, beside the summary's accumulator. A process
-//! that did not run has no row for that tick, so what it had is carried on. Memory
-//! grows with the processes that are alive: of the others only the heaviest are kept.
+//! Fed by a replay of the recording, beside the summary's accumulator. A process that did not run
+//! has no row for that tick, so its values are carried forward. Memory grows with the running
+//! processes: of the others only the heaviest are retained.
 
 mod listed;
 mod program;
@@ -20,7 +20,7 @@ use crate::record::{Entry, Event, Manifest};
 use crate::summary::main_exit::MainExit;
 use crate::summary::own_cpu::OwnCpu;
 
-/// Who took part in a run.
+/// The processes of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ListedProcesses {
     /// Processes, those with most CPU time first.
@@ -38,25 +38,25 @@ pub struct Process {
     pub name: String,
     /// Its command line, as one would type it; `None` when it is not recorded.
     pub command: Option<String>,
-    /// When it was first seen, in seconds since the run began.
-    pub came: f64,
-    /// When it was gone; `None` when it outlived the recording.
-    pub went: Option<f64>,
-    /// CPU time of its own, when it was last sampled or as its end told.
+    /// When it was first sampled, in seconds since the run began.
+    pub first_sampled: f64,
+    /// When it exited; `None` when it outlived the recording.
+    pub exited_at: Option<f64>,
+    /// CPU time of its own, from its last sample or from its exit.
     pub cpu_seconds: Option<f64>,
-    /// Whether that is all it used: its end told, and not a sample before it.
+    /// Whether that is all it used: from its exit, and not from a sample before it.
     pub is_cpu_exact: bool,
     /// Its largest resident size.
     pub largest_bytes: Option<u64>,
-    /// Bytes that it and the children it has waited for have read.
+    /// Bytes that it and its reaped children have read.
     pub read_bytes: Option<u64>,
     /// Bytes that they have written.
     pub written_bytes: Option<u64>,
-    /// How it ended; `None` when its parent was told and not weigh.
+    /// How it exited; `None` when its parent reaped it and not weigh.
     pub end: Option<End>,
 }
 
-/// Counts who takes part in a run, moment by moment.
+/// Collects the processes of a run, moment by moment.
 #[derive(Debug)]
 pub struct ProcessTable {
     main_exit: MainExit,
@@ -65,7 +65,7 @@ pub struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Nobody has come yet.
+    /// No process yet.
     pub fn new(manifest: &Manifest) -> ProcessTable {
         let mains = manifest.mains();
         ProcessTable {
@@ -75,13 +75,13 @@ impl ProcessTable {
         }
     }
 
-    /// Takes in what was measured at one moment.
+    /// Applies a tick.
     pub fn tick(&mut self, tick: &Tick) {
         let Some(table) = tick.table(Scope::Process) else { return };
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
             let at = tick.at.as_secs_f64();
-            // Its introduction may be lost.
+            // Its start event may be lost.
             let (process, cpu) = self
                 .alive
                 .entry(*id)
@@ -93,7 +93,7 @@ impl ProcessTable {
         }
     }
 
-    /// Takes in something that happened.
+    /// Applies an event.
     pub fn event(&mut self, entry: &Entry) {
         let at = entry.seconds;
         match &entry.event {
@@ -111,7 +111,7 @@ impl ProcessTable {
             }
             Event::RunEnd(end) => {
                 for (main, size) in self.main_exit.own(end) {
-                    self.exited.main_grew(main, size);
+                    self.exited.raise_main_size(main, size);
                 }
             }
             _ => {}
@@ -120,7 +120,7 @@ impl ProcessTable {
 
     /// A process runs a program from here on.
     fn execs(&mut self, id: ProcessId, name: &str, command: Option<&[String]>, at: f64) {
-        // Of a process that is about to end nothing but an empty word is left.
+        // A process that is about to exit has only an empty argument left.
         let command = command.filter(|words| words.iter().any(|word| !word.is_empty()));
         let (process, _) =
             self.alive.entry(id).or_insert_with(|| (Process::new(id, name, at), OwnCpu::default()));
@@ -137,7 +137,7 @@ impl ProcessTable {
         at: f64,
     ) {
         let Some((mut process, cpu)) = self.alive.remove(&id) else { return };
-        process.went = Some(at);
+        process.exited_at = Some(at);
         process.end = end;
         if let Some(cpu) = cpu.ended(usage.as_ref(), cpu_seconds, at) {
             process.cpu_seconds = Some(cpu.times[2]);
@@ -151,16 +151,16 @@ impl ProcessTable {
         self.exited.push(process);
     }
 
-    /// Who took part, in a run of so many seconds.
+    /// The processes of a run of so many seconds.
     pub fn finish(mut self, duration: f64) -> ListedProcesses {
         let mut left: Vec<Process> = self.alive.into_values().map(|(process, _)| process).collect();
         left.sort_by_key(|process| process.id);
         left.into_iter().for_each(|process| self.exited.push(process));
         let (mut processes, processes_left_out) = self.exited.finish();
         for process in &mut processes {
-            // Moments are counted from just before exec, and the last look is after the exit.
-            process.came = process.came.min(duration);
-            process.went = process.went.map(|went| went.min(duration));
+            // Time starts just before exec, and the last sample is after the exit.
+            process.first_sampled = process.first_sampled.min(duration);
+            process.exited_at = process.exited_at.map(|exited_at| exited_at.min(duration));
         }
         ListedProcesses { processes, processes_left_out }
     }
@@ -172,8 +172,8 @@ impl Process {
             id,
             name: name.to_owned(),
             command: None,
-            came: at,
-            went: None,
+            first_sampled: at,
+            exited_at: None,
             cpu_seconds: None,
             is_cpu_exact: false,
             largest_bytes: None,
@@ -183,7 +183,7 @@ impl Process {
         }
     }
 
-    /// Takes in a row about it.
+    /// Applies a row about it.
     fn update(&mut self, table: &Table, row: usize) {
         let memory = table.get::<ProcessMemory>(row);
         self.largest_bytes = self.largest_bytes.max(memory.peak.max(memory.rss));

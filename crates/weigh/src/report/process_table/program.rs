@@ -3,18 +3,18 @@
 use crate::report;
 use crate::text::ellipsize;
 
-/// Nobody reads a longer name or command line in a table.
+/// The longest useful name or command line in a table.
 const LONGEST_NAME: usize = 60;
 const LONGEST_COMMAND: usize = 400;
 
-/// A name that is not too long for a table.
+/// A name, truncated for a table.
 pub(super) fn short_name(name: &str) -> String {
     ellipsize(name, LONGEST_NAME)
 }
 
-/// A command line as one would type it, as far as a table can hold it.
+/// A command line as one would type it, truncated for a table.
 pub(super) fn typed(command: &[String]) -> String {
-    // Words beyond are cut off anyway; a command line may have millions of them.
+    // Arguments beyond are cut off anyway; a command line may have millions of them.
     let words = command.iter().take(LONGEST_COMMAND).map(String::as_str);
     ellipsize(&report::typed(words), LONGEST_COMMAND)
 }

@@ -1,4 +1,4 @@
-//! Who took part, against runs whose truth is written down beside them.
+//! The process table, against runs with known results.
 
 use super::*;
 use crate::catalog::metrics::ProcessEvents;
@@ -11,7 +11,7 @@ fn nth(number: u32) -> ProcessId {
 }
 
 #[test]
-fn a_process_that_did_not_run_keeps_what_it_had() {
+fn values_of_a_process_that_did_not_run_are_carried_forward() {
     let mut run = work_hard();
     run.starts(0.0, MAIN, "./work hard").starts(1.0, CHILD, "./work more");
     run.sample(1.0, |tick| {
@@ -19,18 +19,21 @@ fn a_process_that_did_not_run_keeps_what_it_had() {
         memory(tick, CHILD, 50 * MIB, 50 * MIB, Some(30 * MIB));
         cpu(tick, CHILD, 0.5, 0.0);
     });
-    // Only one of them ran, and a look at shares is not part of every row.
+    // Only one of them ran, and PSS is not part of every row.
     run.sample(2.0, |tick| memory(tick, MAIN, 120 * MIB, 120 * MIB, None));
     run.exits(3.0, CHILD).sample(3.0, |tick| memory(tick, MAIN, 130 * MIB, 130 * MIB, None));
     let participants = participants(&run);
     let [child, main] = &participants.processes[..] else { panic!("two processes") };
-    assert_eq!((child.came, child.went, child.largest_bytes), (1.0, Some(3.0), Some(50 * MIB)));
-    assert_eq!((main.id, main.went, main.cpu_seconds), (MAIN, None, None));
+    assert_eq!(
+        (child.first_sampled, child.exited_at, child.largest_bytes),
+        (1.0, Some(3.0), Some(50 * MIB))
+    );
+    assert_eq!((main.id, main.exited_at, main.cpu_seconds), (MAIN, None, None));
     assert_eq!(main.command.as_deref(), Some("./work hard"));
 }
 
 #[test]
-fn a_process_keeps_what_it_had_when_it_becomes_another_program() {
+fn a_process_keeps_its_values_across_exec() {
     let mut run = work_hard();
     run.starts(0.0, MAIN, "bash ./build.sh");
     run.sample(1.0, |tick| {
@@ -63,7 +66,7 @@ fn a_pid_used_again_is_another_process() {
 }
 
 #[test]
-fn an_end_is_known_of_those_whom_weigh_reaped() {
+fn exit_status_is_known_of_processes_that_weigh_reaped() {
     let mut run = work_hard();
     run.starts(0.0, MAIN, "work").starts(0.0, CHILD, "work").starts(0.0, nth(1), "daemon");
     run.sample(1.0, |tick| {
@@ -77,13 +80,13 @@ fn an_end_is_known_of_those_whom_weigh_reaped() {
     assert_eq!((of(MAIN).end, of(CHILD).end), (Some(End::Code(0)), None));
     assert_eq!(of(MAIN).cpu_seconds, Some(1.0), "its own, not that of its children");
     assert_eq!(of(MAIN).largest_bytes, Some(30 * MIB));
-    assert_eq!(of(MAIN).went, Some(1.9), "not after the run");
+    assert_eq!(of(MAIN).exited_at, Some(1.9), "not after the run");
     assert_eq!((of(nth(1)).cpu_seconds, of(nth(1)).largest_bytes), (Some(2.0), Some(7 * MIB)));
 }
 
 #[test]
 fn a_size_that_may_be_of_a_child_or_from_before_exec_is_not_its_own() {
-    let told = |faults: u64, before: u64| {
+    let exit_size = |faults: u64, before: u64| {
         let mut run = work_hard();
         run.starts(0.0, MAIN, "sh -c make").sample(1.0, |tick| {
             memory(tick, MAIN, MIB, MIB, None);
@@ -94,9 +97,9 @@ fn a_size_that_may_be_of_a_child_or_from_before_exec_is_not_its_own() {
         run.ends(2.0, |end| end.rss_before_exec_bytes = before);
         participants(&run).processes[0].largest_bytes
     };
-    assert_eq!(told(0, 0), Some(500 * MIB));
-    assert_eq!(told(40, 0), Some(MIB));
-    assert_eq!(told(0, 500 * MIB), Some(MIB));
+    assert_eq!(exit_size(0, 0), Some(500 * MIB));
+    assert_eq!(exit_size(40, 0), Some(MIB));
+    assert_eq!(exit_size(0, 500 * MIB), Some(MIB));
 }
 
 #[test]
@@ -126,12 +129,12 @@ fn of_very_many_processes_the_heaviest_are_listed() {
 }
 
 #[test]
-fn a_process_whose_introduction_is_lost_is_there_without_a_name() {
+fn a_process_without_a_start_event_is_listed_without_a_name() {
     let mut run = work_hard();
     run.sample(1.0, |tick| cpu(tick, CHILD, 2.0, 0.0));
     let participants = participants(&run);
     assert_eq!(
-        (participants.processes[0].name.as_str(), participants.processes[0].came),
+        (participants.processes[0].name.as_str(), participants.processes[0].first_sampled),
         ("?", 1.0)
     );
 }

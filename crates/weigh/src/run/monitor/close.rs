@@ -19,7 +19,7 @@ use crate::run::watch::ClosedRun;
 impl Monitor {
     /// Closes the account and the recording.
     pub(in crate::run) fn finish(mut self, warnings: Vec<String>) -> Outcome {
-        // Words that were sent before the end and not heard yet.
+        // Control messages that were sent before the end and not received yet.
         if let Some(mut inbox) = self.inbox.take() {
             let control = inbox.take(self.watch.now());
             self.handle_messages(control);
@@ -42,8 +42,8 @@ impl Monitor {
         Outcome { end, summary, recording, warnings }
     }
 
-    /// Takes the last word of the control group that the command was in, and removes the one
-    /// that was made for it.
+    /// Takes the final counters of the cgroup that the command was in, and removes the one that was
+    /// created for it.
     fn leave_group(&mut self) {
         if self.own_group.is_some() {
             self.watch.take_tick();
@@ -55,14 +55,14 @@ impl Monitor {
                 self.watch.event(now, Event::OutOfMemory { kills, victims });
             }
         }
-        // The programs on it go before it does.
+        // The BPF programs attached to it are removed first.
         self.watch.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(RunCgroup::remove) {
             self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
         }
     }
 
-    /// Whom the kernel says it has killed in a control group or below it.
+    /// The processes that the kernel log lists as killed in a cgroup or below it.
     fn victims(&mut self, group: &Cgroup) -> Vec<Victim> {
         let mut victims = Vec::new();
         let Some(log) = &mut self.kernel_log else { return victims };
@@ -71,7 +71,7 @@ impl Monitor {
             let killed = kernel_log::oom_victim(record);
             let below = |killed: &kernel_log::OomVictim<'_>| {
                 let rest = killed.group.strip_prefix(path.as_bytes());
-                // Everybody on the machine is below the root, and not of the run.
+                // All processes of the machine are below the root, and not of the run.
                 !path.is_empty()
                     && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
             };
@@ -84,11 +84,11 @@ impl Monitor {
     }
 
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
-        let task_clock_seconds = self.watch.clocked();
+        let task_clock_seconds = self.watch.read_task_clock();
         let io = own::reaped_io(&self.watch.host)
             .map(|io| io.less(&PreExecUsage::IO).less(&self.inheritance.io))
             .map_err(|error| self.watch.fault("io", error.to_string()));
-        // Who is left goes on to use CPU time until it is read above.
+        // Remaining processes use CPU time until it is read above.
         let until = if self.has_children() { self.watch.now() } else { self.reaped_at.max(at) };
         RunEnd {
             end,

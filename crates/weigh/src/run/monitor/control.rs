@@ -1,4 +1,4 @@
-//! Phases and marks that are told from inside the run.
+//! Phases and marks sent from inside the run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,28 +9,29 @@ use crate::record::events::Helper;
 use crate::record::inbox::ControlMessage;
 use crate::record::{Event, secrets};
 
-/// The steps of scripts that are under way: one for each phase inside whose command a script
-/// runs, and one for the run itself, so that scripts side by side do not end each other's.
+/// The current steps of scripts: one for each phase inside whose command a script runs, and one for
+/// the run itself, so that parallel scripts do not end each other's.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// The step's id by that of the phase around it; nothing is around those of the run.
+    /// The step's id by that of the enclosing phase; empty for those of the run.
     open: BTreeMap<String, String>,
     count: u32,
 }
 
 impl Monitor {
-    /// Takes in words; where a phase begins or ends is a good moment to look.
+    /// Handles control messages; a phase start or end triggers a sample.
     pub(super) fn handle_messages(&mut self, control: Vec<ControlMessage>) {
         let mut at_a_boundary = false;
-        for word in control {
-            if matches!(word.event, Event::PhaseCommand { .. }) {
-                self.watch.meet_commands();
+        for message in control {
+            if matches!(message.event, Event::PhaseCommand { .. }) {
+                self.watch.add_phase_commands();
             }
             at_a_boundary |=
-                matches!(word.event, Event::PhaseStart { .. } | Event::PhaseEnd { .. });
-            self.word(word);
+                matches!(message.event, Event::PhaseStart { .. } | Event::PhaseEnd { .. });
+            self.handle_message(message);
         }
-        // One look for all that came together: none of them is further from it than from its own.
+        // One sample for all that arrived together: none of them is further from it than from its
+        // own.
         if at_a_boundary {
             if let Some(processes) = &mut self.watch.processes {
                 processes.want_footprint();
@@ -39,19 +40,19 @@ impl Monitor {
         }
     }
 
-    fn word(&mut self, word: ControlMessage) {
-        let sent = Duration::from_nanos(Offsets::own().from_machine(word.nanoseconds));
+    fn handle_message(&mut self, message: ControlMessage) {
+        let sent = Duration::from_nanos(Offsets::own().from_machine(message.nanoseconds));
         let sent = sent.saturating_sub(self.watch.begin);
-        let at = self.after_the_last_look(sent.min(self.watch.now()));
-        // It has grown a little until its end: by a tenth where code is not optimised.
-        let sender = word.sender_rss_bytes.map_or(0, |bytes| bytes.saturating_add(bytes / 4));
+        let at = self.after_the_last_tick(sent.min(self.watch.now()));
+        // It grows a little until its exit: by a tenth where code is not optimised.
+        let sender = message.sender_rss_bytes.map_or(0, |bytes| bytes.saturating_add(bytes / 4));
         self.largest_helper = self.largest_helper.max(sender);
-        if let Some(used) = word.helper {
+        if let Some(used) = message.helper {
             self.helpers.add(&used);
-            let within = word.within.clone();
+            let within = message.within.clone();
             self.watch.event(at, Event::Helper(Helper { within, used }));
         }
-        match without_secrets(word.event) {
+        match without_secrets(message.event) {
             // Steps of a script have no id of their own: each ends the one before.
             Event::PhaseStart { id, name, parent } if id.is_empty() => {
                 let around = parent.clone().unwrap_or_default();
@@ -61,14 +62,14 @@ impl Monitor {
                 self.steps.open.insert(around, id.clone());
                 self.watch.event(at, Event::PhaseStart { id, name, parent });
             }
-            // What a command is started in the middle of a step is a part of that step.
+            // A command that is started in the middle of a step is a part of that step.
             Event::PhaseStart { id, name, parent } => {
                 let step = self.steps.open.get(parent.as_deref().unwrap_or_default());
                 let parent = step.cloned().or(parent);
                 self.watch.event(at, Event::PhaseStart { id, name, parent });
             }
             Event::PhaseEnd { id, .. } if id.is_empty() => {
-                self.end_step(&word.within.unwrap_or_default(), at);
+                self.end_step(&message.within.unwrap_or_default(), at);
             }
             Event::PhaseEnd { id, usage, end, account } => {
                 self.end_step(&id, at);
@@ -84,9 +85,9 @@ impl Monitor {
         }
     }
 
-    /// Readers take what happened before a tick first: a word that was sent before the last
-    /// look and heard after it is put behind it, so that they find the order we had.
-    fn after_the_last_look(&self, at: Duration) -> Duration {
+    /// Readers take the events before a tick first: a message that was sent before the last sample
+    /// and received after it is placed behind it, so that they get the order we had.
+    fn after_the_last_tick(&self, at: Duration) -> Duration {
         at.max(self.watch.tick.at + Duration::from_micros(1))
     }
 
@@ -98,14 +99,14 @@ impl Monitor {
 
     /// The run is over, and with it every step.
     pub(super) fn end_steps(&mut self, at: Duration) {
-        let at = self.after_the_last_look(at);
+        let at = self.after_the_last_tick(at);
         while let Some(around) = self.steps.open.keys().next().cloned() {
             self.end_step(&around, at);
         }
     }
 }
 
-/// What people and scripts say is masked like command lines, before anything is written.
+/// Texts of people and scripts are masked like command lines, before anything is written.
 fn without_secrets(event: Event) -> Event {
     match event {
         Event::Mark { text } => Event::Mark { text: secrets::remark(&text) },

@@ -1,7 +1,7 @@
-//! The watch over one command, from exec to the last of its children.
+//! Monitors one command, from exec to the last of its children.
 //!
-//! One thread and one loop: it waits for the next deadline, a signal or a word
-//! from inside the run, whichever comes first.
+//! One thread and one loop: it waits for the next deadline, a signal or a control message,
+//! whichever is first.
 
 mod close;
 mod control;
@@ -33,10 +33,10 @@ use control::Steps;
 pub(super) use reap::Inheritance;
 use start::Start;
 
-/// What ended a sleep before its time.
+/// What ended a sleep early.
 struct Woken {
     by_signal: bool,
-    by_word: bool,
+    by_message: bool,
 }
 
 pub(super) struct Monitor {
@@ -47,26 +47,26 @@ pub(super) struct Monitor {
     wait_all: bool,
     job_control: bool,
     executed: Duration,
-    /// What the child used before it became the command.
+    /// What the child used before exec.
     pause: PreExecUsage,
     reaped: Usage,
     /// When the last process was reaped.
     reaped_at: Duration,
-    /// The largest size of weigh's own helpers inside the run: what `wait4` says of those who
-    /// waited for them is not below it.
+    /// The peak RSS of weigh's own helpers inside the run: what `wait4` reports of the processes
+    /// that reaped them is at least this.
     largest_helper: u64,
     /// What they have used.
     helpers: HelperUsage,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
     inheritance: Inheritance,
-    /// Whether descendants whose parent has ended go to somebody else, who reaps them.
+    /// Whether orphaned descendants are reparented to another process, which reaps them.
     loses_orphans: bool,
-    /// The control group that is the command's alone.
+    /// The cgroup that is the command's alone.
     own_group: Option<RunCgroup>,
-    /// The control group that the command is in, and whom the kernel had killed there before.
+    /// The cgroup that the command is in, and its OOM kills before the run.
     group: Option<(Cgroup, u64)>,
-    /// Where it says whom.
+    /// The kernel log that names them.
     kernel_log: Option<KernelLog>,
     steps: Steps,
     /// The memory of the command in its first moments, until they are over.
@@ -110,7 +110,7 @@ impl Monitor {
         self.watch.fault(source, why);
     }
 
-    /// Takes note that this process is no child subreaper, and why.
+    /// Notes that this process is no child subreaper, and why.
     pub(super) fn lose_orphans(&mut self, error: &std::io::Error) {
         self.loses_orphans = true;
         let why = "orphaned descendants (daemons) may be missing, in part or altogether";
@@ -118,7 +118,7 @@ impl Monitor {
         self.fault(CHILD_SUBREAPER, why);
     }
 
-    /// Has the recording say what the machine is made of.
+    /// Adds the machine's hardware to the recording.
     pub(super) fn describe_machine(&mut self, manifest: Manifest, settings: &Settings) {
         self.watch.describe_machine(manifest, settings);
     }
@@ -127,12 +127,12 @@ impl Monitor {
         self.inheritance = inheritance;
     }
 
-    /// Takes the group that was made for the command, or the one that it is in anyway.
+    /// Uses the cgroup that was created for the command, or the one that it is in anyway.
     pub(super) fn take_group(&mut self, own: Option<RunCgroup>, around: Option<Cgroup>) {
         let group = own.as_ref().map(|own| own.group.clone()).or(around);
         self.own_group = own;
         self.group = group.and_then(|group| group.oom_kills().map(|kills| (group, kills)));
-        // Not everybody may read it, and the count is worth telling without names.
+        // Not every user may read it, and the count is worth reporting without names.
         self.kernel_log = self.group.as_ref().and_then(|_| KernelLog::from_now().ok());
     }
 
@@ -152,7 +152,7 @@ impl Monitor {
         }
     }
 
-    /// Lets the child become the command.
+    /// Lets the child exec the command.
     pub(super) fn start(&mut self, waiting: ForkedChild) -> Result<(), child::Error> {
         self.watch.sample_before_exec();
         let (host, pid) = (&self.watch.host, self.root.pid);
@@ -161,7 +161,7 @@ impl Monitor {
         self.pause = match waiting.exec() {
             Ok(pause) => pause,
             Err(error) => {
-                // The child has nothing more to do; its end is ours to collect.
+                // The child has nothing more to do; it is ours to reap.
                 while wait::reap(self.root.pid).is_none() && wait::has_children() {
                     std::thread::yield_now();
                 }
@@ -172,13 +172,13 @@ impl Monitor {
         Ok(())
     }
 
-    /// Watches until the command has ended, and with `--wait-all` everything it started.
+    /// Monitors until the command has exited, and with `--wait-all` all its descendants.
     pub(super) fn watch(&mut self) {
         self.sample_before_the_first_tick();
         loop {
             let time = self.watch.work();
             let woken = self.sleep_sampling_the_start(time);
-            if woken.by_word {
+            if woken.by_message {
                 let now = self.watch.now();
                 let control = self.inbox.as_mut().map_or_else(Vec::new, |inbox| inbox.take(now));
                 self.handle_messages(control);
@@ -199,14 +199,14 @@ impl Monitor {
         self.ended.is_some() && (!self.wait_all || self.stop_waiting || !self.has_children())
     }
 
-    /// Whether anything of the run is left, apart from what was there before it.
+    /// Whether any process of the run is left, apart from those before it.
     fn has_children(&self) -> bool {
         wait::has_children()
             && (self.inheritance.children.is_empty()
                 || !own::children(&self.watch.host).is_subset(&self.inheritance.children))
     }
 
-    /// Sleeps until a signal or a word arrives, at most so long.
+    /// Sleeps until a signal or a control message arrives, at most so long.
     fn sleep(&self, time: Duration) -> Woken {
         let signals = self.signals.as_fd();
         let inbox = self.inbox.as_ref().map_or(signals, |inbox| inbox.as_fd());
@@ -214,27 +214,27 @@ impl Monitor {
         let time =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         match poll(&mut sources, Some(&time)) {
-            Ok(0) => Woken { by_signal: false, by_word: false },
+            Ok(0) => Woken { by_signal: false, by_message: false },
             Ok(_) => Woken {
                 by_signal: !sources[0].revents().is_empty(),
-                by_word: self.inbox.is_some() && !sources[1].revents().is_empty(),
+                by_message: self.inbox.is_some() && !sources[1].revents().is_empty(),
             },
-            // Better one look too many.
-            Err(_) => Woken { by_signal: true, by_word: true },
+            // Better one sample too many.
+            Err(_) => Woken { by_signal: true, by_message: true },
         }
     }
 
-    /// Passes a signal on to the command, unless it has it already.
+    /// Forwards a signal to the command, unless it already got it.
     fn signal(&mut self, signal: ReceivedSignal) {
         if signal.number == libc::SIGCHLD {
             return;
         }
         if self.ended.is_some() {
-            // Only descendants are left, and whoever asks us to end means us.
+            // Only descendants are left, and a request to end is for us.
             self.stop_waiting |= ENDS.contains(&signal.number);
             return;
         }
-        // The rest of the foreground group is sent a hang-up when its leader exits, which is us.
+        // The rest of the foreground group gets SIGHUP when its leader exits, which is us.
         self.stop_waiting |= signal.is_hang_up();
         if signal.is_for(self.root.pid) {
             signals::send(self.root.pid, signal.number);

@@ -1,4 +1,4 @@
-//! Children that have ended: a last look at each, then its exact account.
+//! Exited children: a last sample of each, then its exact account.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(in crate::run) struct Inheritance {
 }
 
 impl Inheritance {
-    /// Looks at what is there now.
+    /// Reads the current values.
     pub(in crate::run) fn now(host: &Host) -> Inheritance {
         // What cannot be read now cannot be read at the end either, and is reported then.
         Inheritance { children: own::children(host), io: own::reaped_io(host).unwrap_or_default() }
@@ -24,11 +24,11 @@ impl Inheritance {
 }
 
 impl Monitor {
-    /// Collects every child that has ended.
+    /// Reaps every exited child.
     pub(super) fn reap(&mut self) {
         while let Some(pid) = wait::next_exited() {
             if self.inheritance.children.remove(&pid) {
-                self.reap_somebody_elses(pid);
+                self.reap_inherited_child(pid);
                 continue;
             }
             let at = self.watch.now();
@@ -46,7 +46,7 @@ impl Monitor {
             }
             self.reaped.add(&usage);
             self.reaped_at = at;
-            // After the last look at it: readers take the events of a moment before its tick.
+            // After its last sample: readers take the events of a moment before its tick.
             let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
             let exit = Event::ended(id, Some(end), Some(usage));
             self.watch.event(at, exit);
@@ -54,8 +54,8 @@ impl Monitor {
         self.stop_with_the_command();
     }
 
-    /// A child of what this process was before: what it used is not the run's.
-    fn reap_somebody_elses(&mut self, pid: u32) {
+    /// A child from before exec of this program: what it used is not the run's.
+    fn reap_inherited_child(&mut self, pid: u32) {
         let mut buffer = Vec::new();
         let path = ProcPath::new(pid, "io");
         let io = self.watch.host.proc.read(path.as_c_str(), &mut buffer).ok();
@@ -65,17 +65,17 @@ impl Monitor {
                 self.watch.fault("io", format!("that of process {pid}, not of this run, is in it"));
             }
         }
-        // Its end is of no interest here.
+        // How it exited is of no interest here.
         let _ = wait::reap(pid);
     }
 
-    /// Reads what a dead child leaves behind, before it is reaped; says who it was, unless it was
+    /// Reads what a zombie still has, before it is reaped; returns its identity, unless it was
     /// weigh's own helper.
     fn final_read(&mut self, pid: u32, at: Duration) -> Option<ProcessId> {
         if pid == self.root.pid {
-            // Everybody, for the last time with the command among them.
+            // All processes, for the last time with the command among them.
             self.watch.take_tick();
-            self.put_start();
+            self.record_start_peak();
             if let Some(processes) = &mut self.watch.processes {
                 processes.forget(pid);
             }

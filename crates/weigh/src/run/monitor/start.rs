@@ -1,12 +1,12 @@
 //! The memory of a command in its first milliseconds.
 //!
-//! Most commands that are over before the second tick are over within a millisecond or two, and
-//! at their end nothing is left to read: `ru_maxrss` also has the size of the process before
-//! exec, which is weigh's. Root has the last account of each process from the kernel
-//! ([`Taskstats`]), and listens to it for a second. And the high-water mark is read again and
-//! again for five milliseconds: at most thirty times, about 10 µs of a CPU each, and nothing that
-//! the command holds is waited for. On a busy machine the command may be over before weigh has a
-//! CPU, and then there is nothing but an upper bound.
+//! Most commands that exit before the second tick exit within a millisecond or two, and then
+//! nothing is left to read: `ru_maxrss` also has the size of the process before exec, which is
+//! weigh's. Root gets the exit record of each process from the kernel ([`Taskstats`]), and listens
+//! to it for a second. And the high-water mark is polled for five milliseconds: at most thirty
+//! times, about 10 µs of a CPU each, and without waiting for a lock that the command holds. On a
+//! loaded machine the command may exit before weigh gets a CPU, and then there is only an upper
+//! bound.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::parse;
 /// How long after exec the mark is read: the second tick is due then.
 const STARTING: Duration = Duration::from_millis(5);
 
-/// How long after exec the kernel's accounts are listened to: those of all processes of the
-/// machine arrive, and one that lives longer is sampled well.
+/// How long after exec exit records are listened to: those of all processes of the machine arrive,
+/// and a longer process is sampled well.
 const LISTENING: Duration = Duration::from_secs(1);
 
 /// The first tick takes a while itself: it waits for as many readings as fit in here.
@@ -34,18 +34,18 @@ pub(super) struct Start {
     buffer: Vec<u8>,
     /// The highest mark so far, in bytes.
     peak: Option<u64>,
-    /// The last accounts of processes, where the kernel gives them.
+    /// The exit records of processes, where the kernel gives them.
     accounts: Option<Taskstats>,
 }
 
 impl Start {
-    /// Of a process that is about to become the command.
+    /// Of a process that is about to exec the command.
     pub(super) fn of(host: &Host, pid: u32) -> Start {
         let accounts = Taskstats::open(&host.sys).ok();
         Start { pid, status: CachedFile::always(), buffer: Vec::new(), peak: None, accounts }
     }
 
-    /// Takes the accounts that have arrived: that of the command has its mark.
+    /// Takes the exit records that have arrived: that of the command has its mark.
     fn listen(&mut self) {
         let (pid, peak) = (self.pid, &mut self.peak);
         let heard = self.accounts.as_mut().map(|accounts| {
@@ -60,7 +60,7 @@ impl Start {
         }
     }
 
-    /// Reads the mark; one that has ended has none any more.
+    /// Reads the mark; an exited process has none.
     fn read(&mut self, host: &Host) {
         let pid = self.pid;
         let path = || ProcPath::new(pid, "status");
@@ -77,19 +77,19 @@ fn step(since_exec: Duration) -> Duration {
 }
 
 impl Monitor {
-    /// Reads the mark until the first tick, which is taken as soon as anything happens.
+    /// Reads the mark until the first tick, which is taken at the first event.
     pub(super) fn sample_before_the_first_tick(&mut self) {
         while self.start.is_some() && self.since_exec() < BEFORE_THE_FIRST_TICK {
             self.read_start();
             let woken = self.sleep(step(Duration::ZERO));
-            if woken.by_signal || woken.by_word {
+            if woken.by_signal || woken.by_message {
                 return;
             }
         }
     }
 
-    /// Sleeps until a signal or a word arrives, at most so long, and reads the mark meanwhile
-    /// while the command starts.
+    /// Sleeps until a signal or a control message arrives, at most so long, and reads the mark
+    /// meanwhile while the command starts.
     pub(super) fn sleep_sampling_the_start(&mut self, time: Duration) -> Woken {
         let end = self.watch.now() + time;
         while let Some(start) = &mut self.start {
@@ -98,14 +98,14 @@ impl Monitor {
             let since_exec = self.since_exec();
             if since_exec >= STARTING {
                 if !is_listening || since_exec >= LISTENING {
-                    self.put_start();
+                    self.record_start_peak();
                 }
                 break;
             }
             self.read_start();
             let left = end.saturating_sub(self.watch.now());
             let woken = self.sleep(left.min(step(since_exec)));
-            if woken.by_signal || woken.by_word || self.watch.now() >= end {
+            if woken.by_signal || woken.by_message || self.watch.now() >= end {
                 return woken;
             }
         }
@@ -122,8 +122,8 @@ impl Monitor {
         }
     }
 
-    /// The first moments are over, or the command is: records the highest mark that was read.
-    pub(super) fn put_start(&mut self) {
+    /// The first moments are over, or the command exited: records the highest mark that was read.
+    pub(super) fn record_start_peak(&mut self) {
         let Some(mut start) = self.start.take() else { return };
         start.listen();
         let Some(peak) = start.peak else { return };

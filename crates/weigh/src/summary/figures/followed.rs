@@ -1,5 +1,5 @@
-//! Figures of processes that weigh follows and did not start: nobody tells it their account,
-//! so what was seen of them is what is known.
+//! Figures of processes that weigh attached to and did not start: it does not reap them, so the
+//! samples are all that is known.
 
 use super::super::accumulate::Accumulator;
 use super::super::evidence::CpuEvidence;
@@ -11,12 +11,12 @@ const STAT: &str = "/proc/PID/stat since weigh attached";
 const NOT_SEEN: &str = "nothing of what was to be followed was seen";
 const LAST: &str = "what a process used between its last sample and its exit may be missing";
 
-/// A clock tick of `/proc/PID/stat`: user and system time are each cut off below it.
+/// A clock tick of `/proc/PID/stat`: user and system time are each truncated to it.
 const CLOCK_TICK: f64 = 0.01;
 
-/// CPU time of everybody who was followed.
+/// CPU time of all attached processes.
 ///
-/// Not above: what all cores can have done between a last look and an end.
+/// Upper bound: what all cores can have done between the last sample of a process and its exit.
 pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     if run.tree.total == 0 {
         return Figure::unknown(STAT, missing(run, NOT_SEEN));
@@ -25,9 +25,9 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     if let Some((clock, began)) = run.end.as_ref().and_then(|end| end.clock) {
         return clocked(run, value, clock, began);
     }
-    let unseen = run.gaps * f64::from(run.manifest.host.cores);
+    let after_last_samples = run.gaps * f64::from(run.manifest.host.cores);
     let cut_off = 2.0 * CLOCK_TICK * run.tree.total as f64;
-    let unsampled = (!run.some_unseen()).then_some(unseen + cut_off);
+    let unsampled = (!run.some_unseen()).then_some(after_last_samples + cut_off);
     let figure = CpuEvidence::Sampled { seconds: value, unsampled }.figure(STAT);
     match run.end {
         None => figure.because(NO_END),
@@ -36,37 +36,37 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     }
 }
 
-/// CPU time by the kernel's clocks: they also run while an interrupt or another guest has the
-/// CPU, and began a moment after weigh came.
-fn clocked(run: &Accumulator, seen: f64, clock: f64, began: f64) -> Figure {
+/// CPU time by the kernel's task clocks: they also run while an interrupt or another guest has the
+/// CPU, and were opened slightly after weigh attached.
+fn clocked(run: &Accumulator, sampled: f64, clock: f64, began: f64) -> Figure {
     let unclocked = began * f64::from(run.manifest.host.cores);
     let elsewhere = run.node.elsewhere();
-    CpuEvidence::AttachedClock { clock, sampled: seen, elsewhere, unclocked }
+    CpuEvidence::AttachedClock { clock, sampled, elsewhere, unclocked }
         .figure("perf task-clock since weigh attached")
 }
 
-/// CPU time of the main process and of the others, when the main one was seen to use so much.
-pub(super) fn main_and_others(run: &Accumulator, seen: f64, all: &Figure) -> (Figure, Figure) {
+/// CPU time of the main process and of the others, when so much was sampled of the main one.
+pub(super) fn main_and_others(run: &Accumulator, sampled: f64, all: &Figure) -> (Figure, Figure) {
     if run.tree.total <= 1 && !run.some_unseen() {
         return (all.clone(), Figure::exact(0.0, "there was no other process"));
     }
-    let others = (run.tree.cpu_of_alive() - seen).max(0.0);
+    let others = (run.tree.cpu_of_alive() - sampled).max(0.0);
     let upper = |other: f64| all.upper.map(|upper| (upper - other).max(0.0));
-    let figure = |seen: f64, other: f64| {
-        let upper = upper(other).map(|upper| upper.max(seen));
-        Figure::between(seen, Method::Sampled, seen, upper, STAT).because(LAST)
+    let figure = |sampled: f64, other: f64| {
+        let upper = upper(other).map(|upper| upper.max(sampled));
+        Figure::between(sampled, Method::Sampled, sampled, upper, STAT).because(LAST)
     };
-    (figure(seen, others), figure(others, seen))
+    (figure(sampled, others), figure(others, sampled))
 }
 
-/// The kernel's own split of what was seen.
+/// The kernel's own split of the sampled time.
 pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     if cpu.value.is_none() {
         let unknown = Figure::unknown(STAT, missing(run, NOT_SEEN));
         return (unknown.clone(), unknown);
     }
     let (user, system) = run.tree.split_of_alive();
-    // What a clock counted beyond what was seen is split as that.
+    // What a clock counted beyond the samples is split as those.
     let more = cpu.value.map_or(1.0, |value| (value / (user + system)).max(1.0));
     let more = if more.is_finite() { more } else { 1.0 };
     let figure = |part: f64, other: f64| {
@@ -94,18 +94,18 @@ pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
         storage_written_bytes: storage_written,
         cancelled_bytes: 0,
     };
-    seen(run, of(&all.less(run.helpers.io())) as f64, SOURCE)
+    sampled(run, of(&all.less(run.helpers.io())) as f64, SOURCE)
 }
 
-/// A count of page faults or switches.
+/// A count of page faults or context switches.
 pub(super) fn counted(run: &Accumulator, value: f64) -> Figure {
     const SOURCE: &str = "/proc/PID/stat and status since weigh attached";
     if run.tree.total == 0 {
         return Figure::unknown(SOURCE, missing(run, NOT_SEEN));
     }
-    seen(run, value, SOURCE)
+    sampled(run, value, SOURCE)
 }
 
-fn seen(run: &Accumulator, value: f64, source: &str) -> Figure {
+fn sampled(run: &Accumulator, value: f64, source: &str) -> Figure {
     Figure::sampled(value, source).because(if run.end.is_some() { LAST } else { NO_END })
 }

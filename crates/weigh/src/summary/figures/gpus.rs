@@ -1,4 +1,4 @@
-//! GPUs: memory, how busy they were, energy.
+//! GPUs: memory, utilization, energy.
 
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
@@ -35,7 +35,7 @@ fn why(run: &Accumulator) -> String {
     run.reason("gpu").unwrap_or(otherwise).to_owned()
 }
 
-/// Why nothing is known of what GPUs did for the run, where those that are there are silent.
+/// Why the GPU usage of the run is not known, where its GPUs report nothing.
 fn why_not(run: &Accumulator, silent: &str) -> String {
     match (run.gpus.is_any(), run.gpus.expected_count()) {
         (true, 0) if run.gpus.are_mig_instances() => PARTS.to_owned(),
@@ -45,8 +45,8 @@ fn why_not(run: &Accumulator, silent: &str) -> String {
     }
 }
 
-/// Says so when something is known of clearly less than the whole run. A run may end a second after
-/// the last look.
+/// Adds a note when the values cover clearly less than the whole run. A run may end a second after
+/// the last poll.
 fn of_less(known: Option<f64>, all: f64) -> Option<String> {
     const SECONDS: f64 = 2.0;
     const SHARE: f64 = 0.9;
@@ -61,8 +61,8 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
     if run.gpus.is_any() && run.tree.total == 0 {
         return Figure::unknown(MEMORY, missing(run, NOT_SEEN));
     }
-    // What one process had by the driver's account, all had together; of one that was followed
-    // later the account may be of before.
+    // The peak of one process by the driver's accounting is a lower bound of all together; of a
+    // process that weigh attached to later, the accounting may be of the time before.
     let account = driver_peaks[part].value.filter(|_| !run.manifest.is_attached());
     let most = if account > run_memory[part].value { driver_peaks[part] } else { run_memory[part] };
     match most {
@@ -83,7 +83,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         figures.insert(id, figure);
     };
     put(FigureId::GpuMemoryPeak, memory(run, 2));
-    // Of those that say how busy they are; in the others nobody knows what was done.
+    // Of those that report utilization; of the others it is not known.
     let end = run.duration();
     let telling = run.gpus.reporting(end);
     let (count, are_all) = (telling as f64, telling == run.gpus.expected_count());
@@ -97,7 +97,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let source = if run.gpus.are_sampled() { SAMPLED } else { LOOKED };
     let mean = run.gpus.busy_mean(end);
     let Peak { value: highest, at, .. } = run.gpus.busy;
-    // Between two looks it may have been higher, and was, where the mean is.
+    // Between two polls it may have been higher, and was, where the mean is.
     let peak = match [highest, mean].into_iter().flatten().max_by(f64::total_cmp) {
         Some(peak) => {
             let upper = Some(count.max(peak));
@@ -107,7 +107,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         None => unknown(AT_TICKS),
     };
     let mean = match mean {
-        // It is the machine's: others may have been busy on the same GPUs.
+        // It is the machine's: other processes may have used the same GPUs.
         Some(mean) => of_those(Figure::between(mean, Method::Sampled, 0.0, Some(count), source)),
         None => unknown(source),
     };
@@ -149,7 +149,7 @@ fn energy(run: &Accumulator) -> Figure {
     }
 }
 
-/// Memory in use on all GPUs, whoever uses it.
+/// Memory in use on all GPUs, by all processes.
 pub(super) fn system(run: &Accumulator, figures: &mut Figures) {
     let source = "memory in use on GPUs, summed";
     let figure = match run.gpus.used {

@@ -1,5 +1,5 @@
-//! Figures of a control group: the kernel counts for it whoever is in it, however short they
-//! lived, so what it says is exact.
+//! Figures of a cgroup: the kernel counts all processes in it, however short-lived, so its counters
+//! are exact.
 
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
@@ -18,17 +18,17 @@ const IO: &str = "cgroup io.stat (v1: blkio.throttle)";
 const EVENTS: &str = "cgroup memory.events (v1: memory.oom_control)";
 const THROTTLED: &str = "cgroup cpu.stat";
 
-/// Whether a group that was there is followed, and not one that was made for a command.
+/// Whether an existing cgroup is monitored, and not one that was made for a command.
 fn is_attached(run: &Accumulator) -> bool {
     matches!(run.manifest.target, Some(Target::Cgroup { .. }))
 }
 
-/// Counters of a group that was there begin when weigh comes.
+/// The baseline of an existing cgroup is its counters when weigh attaches.
 fn counter(run: &Accumulator, source: &str) -> String {
     if run.group.is_own() { source.to_owned() } else { format!("{source} since weigh attached") }
 }
 
-/// A counter of the group: exact when it was read after everything else.
+/// A counter of the cgroup: exact when it was read after everything else.
 fn counted(run: &Accumulator, value: f64, source: &str) -> Figure {
     match why_not_to_the_end(run) {
         None => Figure::exact(value, source),
@@ -36,12 +36,12 @@ fn counted(run: &Accumulator, value: f64, source: &str) -> Figure {
     }
 }
 
-/// Why the last of what the group did may not have been read.
+/// Why the last usage of the cgroup may not have been read.
 fn why_not_to_the_end(run: &Accumulator) -> Option<&str> {
     if run.end.is_none() {
         return Some(NO_END);
     }
-    if run.group_was_seen_last() {
+    if run.group_was_sampled_last() {
         return None;
     }
     Some(run.reason("cgroup").unwrap_or("the group could not be read at the end"))
@@ -58,7 +58,7 @@ fn why(run: &Accumulator, what: &str) -> String {
     why.unwrap_or(otherwise).to_owned()
 }
 
-/// All CPU time of the group.
+/// All CPU time of the cgroup.
 pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
     if run.left_its_group() {
         return None;
@@ -72,8 +72,8 @@ pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
     })
 }
 
-/// The kernel splits the exact sum by what it found running at its clock ticks. What `wait4`
-/// says of a command is finer.
+/// The kernel splits the exact sum by what it found running at its clock ticks. For a command,
+/// `wait4` is finer.
 pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
     if run.group.is_own() {
         return None;
@@ -89,32 +89,32 @@ pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
     Some((figure(user), figure(system)))
 }
 
-/// The most memory of the group, unless more was seen of its processes: those may have left
-/// it, and pages of files that somebody else had read before are not charged to it.
-pub(super) fn memory_peak(run: &Accumulator, seen: Figure) -> Figure {
+/// Peak memory of the cgroup, unless more was sampled of its processes: those may have left it, and
+/// page cache that another process had read before is not charged to it.
+pub(super) fn memory_peak(run: &Accumulator, sampled: Figure) -> Figure {
     /// Pages of the program itself, mostly.
     const UNCHARGED: f64 = (4u64 << 20) as f64;
-    let Some(mark) = memory_mark(run).filter(|_| !run.left_its_group()) else { return seen };
-    let (known, charged) = (seen.lower.unwrap_or(0.0), mark.value.unwrap_or(0.0));
+    let Some(mark) = memory_mark(run).filter(|_| !run.left_its_group()) else { return sampled };
+    let (known, charged) = (sampled.lower.unwrap_or(0.0), mark.value.unwrap_or(0.0));
     if known > charged + UNCHARGED.max(charged * 0.02) {
-        return seen;
+        return sampled;
     }
     Figure { upper: mark.upper.map(|upper| upper.max(known)), ..mark }
 }
 
-/// The kernel's mark, if it is of our time.
+/// The kernel's high-water mark, if it is of this run.
 fn memory_mark(run: &Accumulator) -> Option<Figure> {
     let group = &run.group;
     if let Some(Peak { value: Some(value), at, .. }) = group.risen() {
         return Some(counted(run, value, PEAK).at(at));
     }
-    // Without a mark of the kernel's, more is known of a command's processes.
+    // Without the kernel's high-water mark, the samples of a command's processes are better.
     if group.is_own() {
         return None;
     }
     let Peak { value: Some(value), at, .. } = group.current else { return None };
     let reason = why_not_to_the_end(run);
-    // It did not rise: what was between two looks is not above what it was before.
+    // It did not rise: the old mark is an upper bound of what was between two samples.
     let upper = group.mark_before().filter(|_| reason.is_none()).map(|mark| mark.max(value));
     let figure = Figure::between(value, Method::Sampled, value, upper, CURRENT).at(at);
     Some(match upper {
@@ -123,13 +123,13 @@ fn memory_mark(run: &Accumulator) -> Option<Figure> {
     })
 }
 
-/// The memory of the group over time.
+/// The memory of the cgroup over time.
 pub(super) fn memory_mean(run: &Accumulator) -> Option<Figure> {
     let mean = run.group.mean.until(run.duration()).filter(|_| is_attached(run))?;
     Some(Figure::between(mean, Method::Sampled, 0.0, None, CURRENT).because(SHORT))
 }
 
-/// Swap of the group.
+/// Swap of the cgroup.
 pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
     let value = run.group.swap.value.filter(|_| is_attached(run))?;
     let at = run.group.swap.at;
@@ -137,24 +137,28 @@ pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
     Some(Figure::sampled(value, source).at(at).because(SHORT))
 }
 
-/// What went to storage or came from it; `seen` is what is known of the processes.
-pub(super) fn storage(run: &Accumulator, of: fn(&GroupIo) -> Option<u64>, seen: Figure) -> Figure {
+/// Bytes to or from storage; `sampled` is what is known of the processes.
+pub(super) fn storage(
+    run: &Accumulator,
+    of: fn(&GroupIo) -> Option<u64>,
+    sampled: Figure,
+) -> Figure {
     let count = of(&run.group.io).filter(|_| !run.left_its_group());
-    let Some(count) = count.map(|count| count as f64) else { return seen };
+    let Some(count) = count.map(|count| count as f64) else { return sampled };
     match run.reason("cgroup.io") {
         None => counted(run, count, &counter(run, IO)),
-        // It misses something, and so may those who were looked at.
-        Some(why) if seen.value.is_none_or(|value| value < count) => {
+        // The cgroup misses something, and so may the samples of the processes.
+        Some(why) if sampled.value.is_none_or(|value| value < count) => {
             Figure::sampled(count, &counter(run, IO)).because(why)
         }
-        Some(_) => seen,
+        Some(_) => sampled,
     }
 }
 
-/// What is only known of control groups.
+/// Figures that only cgroups have.
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let group = &run.group;
-    if group.seen.is_none() && !is_attached(run) {
+    if group.sampled_at.is_none() && !is_attached(run) {
         return;
     }
     let level = |peak: Peak, what: &str| match peak.value {
@@ -177,7 +181,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         (FigureId::IoStorageReadOperations, storage(run, |io| io.reads, none(IO))),
         (FigureId::IoStorageWriteOperations, storage(run, |io| io.writes, none(IO))),
     ];
-    // A group of one's own is only made under the controllers that add something.
+    // A cgroup for the command is only made under the controllers that add something.
     let known = more.into_iter().filter(|(_, figure)| is_attached(run) || figure.value.is_some());
     figures.extend(known);
 }

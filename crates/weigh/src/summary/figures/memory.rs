@@ -1,4 +1,4 @@
-//! The peak and the mean of memory, with what they are certainly not above.
+//! The peak and the mean of memory, with upper bounds.
 
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
@@ -20,9 +20,9 @@ const ENDED: &str = "too short to sample: what is known of its end is also what 
 const HUGE_PAGES: &str = "huge pages may have been used between two ticks: the kernel keeps no \
                           high-water mark of them, and how many there are is not known";
 
-/// The most memory in huge pages that any process can have had; none when that is not known.
+/// The upper bound of memory in huge pages of any process; `None` when that is not known.
 ///
-/// The kernel keeps no high-water mark of them. All that there are bounds them.
+/// The kernel keeps no high-water mark of them. The machine's number of huge pages bounds them.
 pub(in crate::summary) fn huge_pages_bound(run: &Accumulator) -> Option<f64> {
     let was_used = run.tree.combined.hugetlb.value > Some(0.0);
     match run.node.hugetlb.value {
@@ -31,15 +31,15 @@ pub(in crate::summary) fn huge_pages_bound(run: &Accumulator) -> Option<f64> {
     }
 }
 
-/// The most memory the tree had at once.
+/// Peak memory of the tree.
 ///
-/// Not below: the largest sum of proportional shares, nor the largest single
-/// process. Not above: the largest sizes that processes alive together ever had.
+/// Lower bound: the largest sum of proportional shares, and the largest single process. Upper
+/// bound: the largest sizes that processes alive together ever had.
 pub(super) fn peak(run: &Accumulator) -> Figure {
     let tree = &run.tree;
     let mut lower = tree.largest;
     let exits = [command_exit(run), others_exit(run)].into_iter().flatten();
-    exits.chain([tree.combined.pss]).for_each(|peak| lower.join(peak));
+    exits.chain([tree.combined.pss]).for_each(|peak| lower.max_with(peak));
     let alone = tree.total <= 1;
     let source = match (is_attached(run), alone) {
         (true, _) => "smaps_rollup, VmHWM since weigh attached",
@@ -47,13 +47,13 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
         (false, false) => "smaps_rollup, VmHWM, ru_maxrss",
     };
     let Some(known) = lower.value else {
-        // What wait4 says may be from before exec: at most that.
+        // What `wait4` reports may be from before exec: an upper bound.
         let upper = tree.main_maxrss.value.filter(|_| alone);
         let reason = if upper.is_some() { ENDED } else { missing(run, NOT_SEEN) };
         return Figure { upper, ..Figure::unknown(source, reason) };
     };
-    // Shares of somebody else's processes cannot be read: their sizes add up to something above
-    // the truth, and the largest of them is far below it.
+    // Shares of another user's processes cannot be read: the sum of their sizes is above the true
+    // value, and the largest of them is far below it.
     if let (true, Some(sum)) = (is_sum_of_resident(run), tree.combined.rss.value) {
         let source = "/proc/PID/stat rss, summed";
         let figure = Figure::between(sum.max(known), Method::Estimated, known, None, source);
@@ -71,7 +71,7 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
     }
 }
 
-/// Whether the shares of several processes cannot be read, and their sizes are added up instead.
+/// Whether the shares of several processes cannot be read, and their sizes are summed instead.
 fn is_sum_of_resident(run: &Accumulator) -> bool {
     run.tree.combined.pss.value.is_none() && run.tree.total > 1
 }
@@ -82,8 +82,8 @@ fn command_exit(run: &Accumulator) -> Option<Peak> {
     run.final_counts.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
-/// The largest size with which another process was reaped, if it is not that of a `weigh mark`
-/// or `weigh phase` that it has waited for.
+/// The largest size with which another process was reaped, if it is not that of a `weigh mark` or
+/// `weigh phase` that it has reaped.
 fn others_exit(run: &Accumulator) -> Option<Peak> {
     let peak = run.tree.others_maxrss;
     if !run.had_helpers {
@@ -103,9 +103,9 @@ fn why_no_upper_bound(run: &Accumulator) -> &'static str {
     }
 }
 
-/// What the peak is certainly not above, when that is known.
+/// The upper bound of the peak, when that is known.
 fn upper_bound(run: &Accumulator) -> Option<f64> {
-    // Those who came and went unseen, or whom nobody waited for, may have had any size.
+    // Processes that were never sampled, or were auto-reaped, may have had any size.
     if run.final_counts.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }

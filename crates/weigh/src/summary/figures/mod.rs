@@ -59,10 +59,10 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::IoWritten, io(run, |io| io.written_bytes));
     put(FigureId::IoReadCalls, io(run, |io| io.read_calls));
     put(FigureId::IoWriteCalls, io(run, |io| io.write_calls));
-    let seen = io(run, |io| io.storage_read_bytes);
-    put(FigureId::IoStorageRead, group::storage(run, |io| io.read, seen));
-    let seen = io(run, |io| io.storage_written_bytes);
-    put(FigureId::IoStorageWritten, group::storage(run, |io| io.written, seen));
+    let sampled = io(run, |io| io.storage_read_bytes);
+    put(FigureId::IoStorageRead, group::storage(run, |io| io.read, sampled));
+    let sampled = io(run, |io| io.storage_written_bytes);
+    put(FigureId::IoStorageWritten, group::storage(run, |io| io.written, sampled));
     put(FigureId::NetworkSent, network::sent(run));
     put(FigureId::NetworkReceived, network::received(run));
     let alive =
@@ -93,12 +93,12 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
 /// Sums of the same seconds in another order differ by less.
 const A_ROUNDING_ERROR: f64 = 1e-6;
 
-/// CPU time of the run that no sample found at a process: of those that were too short, and of
+/// CPU time of the run that is in no sample of a process: of processes that were too short, and of
 /// the last moments of others.
 ///
-/// What the processes have is cut off at clock ticks here and there, so the truth may be less.
-/// It is not more than what is left of the most that the run can have used. Where the processes
-/// have more than there is, some of it is counted twice, and nothing bounds the rest.
+/// The processes' values are truncated to clock ticks in places, so the true value may be less. The
+/// upper bound is what is left of the run's upper bound. Where the processes have more than the
+/// run, some of it is counted twice, and nothing bounds the rest.
 pub(super) fn add_unattributed(figures: &mut Figures, tools: &[Tool]) {
     let source = "CPU time less that of each process as it was last sampled";
     let Some(all) = figures.get(FigureId::CpuTime) else { return };
@@ -119,7 +119,7 @@ pub(super) fn add_unattributed(figures: &mut Figures, tools: &[Tool]) {
     figures.insert(FigureId::CpuUnattributed, figure);
 }
 
-/// Moments are counted from just before exec, and the last look is just after the exit.
+/// Times are counted from just before exec, and the last sample is just after the exit.
 fn within_the_run(run: &Accumulator, figures: &mut Figures) {
     let duration = run.duration();
     for figure in figures.values_mut() {
@@ -130,12 +130,12 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
 
 type TrackedProcess = ProcessEvents;
 
-/// Whether weigh did not start what was measured, and so waits for nobody.
+/// Whether weigh did not start what was measured, and so reaps nothing.
 fn is_attached(run: &Accumulator) -> bool {
     run.manifest.is_attached()
 }
 
-/// What those who have ended used: as `wait4` said, or as they were last seen.
+/// What exited processes used: as `wait4` reported, or as last sampled.
 fn ended(run: &Accumulator) -> Usage {
     let [minor, major, _] = run.tree.exited_counts().faults;
     let [voluntary, involuntary] = run.tree.exited_counts().switches;
@@ -152,23 +152,23 @@ pub(super) fn reaped(run: &Accumulator) -> Usage {
     run.final_counts.as_ref().map_or(run.reaped, |end| end.reaped)
 }
 
-/// All CPU time: the kernel's count, or what was reaped and what is still alive.
+/// All CPU time: the kernel's counter, or what was reaped and what is still alive.
 fn cpu_time(run: &Accumulator) -> Figure {
     run.helpers.bound_cpu(cpu_time_but_for_exits(run))
 }
 
-/// All CPU time, in which the exits of helpers are: the evidence of most trust that there is.
+/// All CPU time, including the exits of helpers: the best evidence there is.
 fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     if let Some(figure) = group::cpu_time(run) {
         return figure;
     }
-    let waited = run.helpers.less_cpu(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
+    let reaped = run.helpers.less_cpu(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
     if is_attached(run) {
         return followed::cpu_time(run);
     }
     let Some(end) = &run.final_counts else {
-        let seen = (run.tree.total > 0).then_some(waited);
-        return match run.clock.or(seen) {
+        let sampled = (run.tree.total > 0).then_some(reaped);
+        return match run.clock.or(sampled) {
             Some(seconds) => CpuEvidence::Sampled { seconds, unsampled: None }
                 .figure("the last tick")
                 .because(NO_END),
@@ -177,7 +177,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     };
     match end.task_clock_seconds {
         Some(clock) => CpuEvidence::Wait4AndClock {
-            waited,
+            reaped,
             clock,
             elsewhere: run.node.elsewhere(),
             has_lost_children: run.lost_children() == Some(true),
@@ -189,9 +189,9 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
                 false => "the task-clock collector was left out",
             });
             let orphans = run.lost_orphans().map_or_else(String::new, |why| format!("; {why}"));
-            let sampled_more = (run.lost_children() == Some(true)).then(|| run.cpu_seen());
+            let sampled_more = (run.lost_children() == Some(true)).then(|| run.cpu_sampled());
             let orphans_are_lost = run.lost_orphans().is_some();
-            let evidence = CpuEvidence::Wait4 { waited, orphans_are_lost, sampled_more };
+            let evidence = CpuEvidence::Wait4 { reaped, orphans_are_lost, sampled_more };
             match sampled_more {
                 Some(_) => evidence
                     .figure("/proc/PID/stat")
@@ -257,7 +257,7 @@ fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
     figure
 }
 
-/// Cores as a share of those that were expected, or of all that the run may use.
+/// Cores used as a share of those that were expected, or of all that the run may use.
 pub(super) fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
     let (all, whose) = match run.manifest.expected_cores {
         Some(expected) => (expected, "expected"),
@@ -281,7 +281,7 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
         (None, None) => "/proc/PID/stat",
     };
     match (run.cores.peak.value, mean) {
-        // A peak below the mean only says that no tick fell into the busy part.
+        // A peak below the mean only means that no tick fell into the busy part.
         (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
             Figure::sampled(possible(run, peak), source).at(run.cores.peak.at).because(SHORT)
         }
@@ -290,7 +290,7 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
     }
 }
 
-/// Nothing keeps more cores busy than there are: what is above is the clocks' granularity.
+/// CPU utilisation is at most the number of cores: what is above is the clocks' granularity.
 pub(super) fn possible(run: &Accumulator, cores: f64) -> f64 {
     cores.min(f64::from(run.manifest.host.cores))
 }
@@ -307,7 +307,7 @@ fn level_or(run: &Accumulator, peak: Peak, source: &str, otherwise: &str) -> Fig
     }
 }
 
-/// Why there is no sample of what processes have.
+/// Why there is no sample of the processes.
 pub(super) fn not_sampled(run: &Accumulator) -> &'static str {
     if run.tree.total > 0 { TOO_SHORT } else { NOT_SEEN }
 }
@@ -359,7 +359,7 @@ fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: f64) -> Figure {
     run.helpers.bound_count(figure, of)
 }
 
-/// A count that is exact, unless there were children that nobody waited for.
+/// A count that is exact, unless children were auto-reaped.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
     let missing = "auto-reaped children, if there were any, are not in it";
     match run.clocks_agree() {
@@ -367,13 +367,13 @@ fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
         Some(false) => Figure::sampled(value, source).because(missing),
         None => {
             let why = run.lost_orphans().unwrap_or(missing);
-            Figure::between(value, counted_by_wait(run), value, None, source).because(why)
+            Figure::between(value, wait4_method(run), value, None, source).because(why)
         }
     }
 }
 
-/// How sure a count is that `wait4` gave, where no task clock tells whether all are in it: not
-/// when orphans go to somebody else.
-fn counted_by_wait(run: &Accumulator) -> Method {
+/// The method of a count from `wait4`, where no task clock shows whether it is complete: not exact
+/// when orphans are reparented to another process.
+fn wait4_method(run: &Accumulator) -> Method {
     if run.lost_orphans().is_some() { Method::Sampled } else { Method::Exact }
 }

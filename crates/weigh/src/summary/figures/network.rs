@@ -1,11 +1,11 @@
 //! What the run itself sent and received.
 //!
-//! Where the kernel counts the packets of the run's control group, that is exact.
-//! Else there are its connections.
+//! Where the kernel counts the packets of the run's cgroup, that is exact. Otherwise its
+//! connections are used.
 //!
-//! The kernel's account of a connection is exact, and only of TCP and headers excluded; which
-//! connections were the run's is known of those that lived long enough to be looked at. So it
-//! is an estimate that is never too high.
+//! The kernel's counters of a connection are exact, but of TCP and without headers only; the owner
+//! is known of connections that were open long enough to be sampled. So it is an estimate that is
+//! never too high.
 
 use super::super::accumulate::Accumulator;
 use super::super::figure::{Figure, Figures, Method};
@@ -32,7 +32,7 @@ pub(super) fn received(run: &Accumulator) -> Figure {
     packets.unwrap_or_else(connections)
 }
 
-/// What is only known of packets.
+/// Figures that only packet counters have.
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let packets = &run.packets;
     let more = [
@@ -57,8 +57,8 @@ fn of_packets(run: &Accumulator, count: u64) -> Figure {
     }
 }
 
-fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) -> Figure {
-    let Some(seen) = seen else { return Figure::unknown(TCP, why_nothing(run)) };
+fn of_connections(run: &Accumulator, owned: Option<u64>, unowned: Option<u64>) -> Figure {
+    let Some(owned) = owned else { return Figure::unknown(TCP, why_nothing(run)) };
     let unowned = unowned.unwrap_or(0);
     let mut reasons = Vec::new();
     if unowned > 0 {
@@ -73,8 +73,8 @@ fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) ->
         };
         reasons.push(format!("{bytes} went through {short}"));
     }
-    // Asked for with the command's group, and not to be had.
-    if let Some(why) = run.group.seen.and_then(|_| run.manifest.absent.get("packets")) {
+    // Requested with the command's cgroup, and not available.
+    if let Some(why) = run.group.sampled_at.and_then(|_| run.manifest.absent.get("packets")) {
         reasons.push(format!("packets were not counted: {why}"));
     }
     reasons.extend(run.reason("sockets").map(str::to_owned));
@@ -82,10 +82,10 @@ fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) ->
         reasons.push(NO_END.to_owned());
     }
     reasons.push("UDP and packet headers are not in it".to_owned());
-    let figure = Figure::between(seen as f64, Method::Estimated, seen as f64, None, TCP);
+    let figure = Figure::between(owned as f64, Method::Estimated, owned as f64, None, TCP);
     let figure = figure.because(&reasons.join("; "));
     // More may have been the run's than is known to be.
-    if unowned > seen { Figure { value: None, method: None, ..figure } } else { figure }
+    if unowned > owned { Figure { value: None, method: None, ..figure } } else { figure }
 }
 
 fn why_nothing(run: &Accumulator) -> &str {
@@ -117,7 +117,7 @@ mod tests {
     fn packets_are_exact_when_they_were_counted_to_the_end() {
         let (cgroup, own_cgroup) = (true, OwnCgroup::Auto);
         let mut run = FakeRun::with(&Settings { cgroup, own_cgroup, ..Settings::default() });
-        run.sample_some(0.0, |tick| tick.put(Entity::Single, &seen(5000, 0)));
+        run.sample_some(0.0, |tick| tick.put(Entity::Single, &tcp(5000, 0)));
         let packets = RunNetwork {
             sent: Some(6000),
             received: Some(70),
@@ -145,7 +145,7 @@ mod tests {
         run
     }
 
-    fn seen(sent: u64, unowned_sent: u64) -> RunTcp {
+    fn tcp(sent: u64, unowned_sent: u64) -> RunTcp {
         RunTcp {
             sent: Some(sent),
             received: Some(0),
@@ -158,8 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_is_never_too_high_and_has_no_upper_bound() {
-        let run = with_tcp(seen(5000, 0)).accumulator();
+    fn bytes_of_connections_are_a_lower_bound_without_upper_bound() {
+        let run = with_tcp(tcp(5000, 0)).accumulator();
         let figure = sent(&run);
         assert_eq!((figure.value, figure.method), (Some(5000.0), Some(Method::Estimated)));
         assert_eq!((figure.lower, figure.upper), (Some(5000.0), None));
@@ -168,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn connections_too_short_to_tell_whose_they_were_are_told_and_may_hide_the_value() {
-        let few = sent(&with_tcp(seen(5000, 4096)).accumulator());
+    fn unattributed_connections_are_reported_and_may_hide_the_value() {
+        let few = sent(&with_tcp(tcp(5000, 4096)).accumulator());
         assert_eq!(few.value, Some(5000.0));
         let reason = few.reason.unwrap();
         assert!(reason.starts_with("4.00 KiB went through 3 connections"), "{reason}");
-        let most = sent(&with_tcp(seen(5000, 8192)).accumulator());
+        let most = sent(&with_tcp(tcp(5000, 8192)).accumulator());
         assert_eq!((most.value, most.lower, most.upper), (None, Some(5000.0), None));
     }
 
     #[test]
-    fn what_was_not_measured_says_why() {
+    fn values_not_measured_have_a_reason() {
         let fault = |mut run: FakeRun, why: &str| {
             let (source, why) = ("sockets".to_owned(), why.to_owned());
             sent(&run.event(1.0, Event::Fault { source, why }).accumulator())
@@ -186,7 +186,7 @@ mod tests {
         let refused = fault(FakeRun::new(), "sock_diag is refused");
         assert_eq!((refused.value, refused.lower), (None, None));
         assert_eq!(refused.reason.as_deref(), Some("sock_diag is refused"));
-        let part = fault(with_tcp(seen(1, 0)), "process 7 is in another network namespace");
+        let part = fault(with_tcp(tcp(1, 0)), "process 7 is in another network namespace");
         assert!(part.value == Some(1.0) && part.reason.unwrap().contains("process 7"));
     }
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::catalog::FigureId;
 use crate::catalog::metrics::energy::STAND_STILL;
 
-/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
+/// A clock tick of `/proc/PID/stat`: CPU times are truncated to it.
 const CLOCK_TICK: f64 = 0.01;
 
 /// The same figures for the main process, the others, all of them, and the machine.
@@ -21,9 +21,11 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
     let named = |id| all.get(id).cloned().unwrap_or_default();
     let main = main_cpu(run);
     let (main, others) = match (is_attached(run), &main.value) {
-        // What nobody saw may be of either.
-        (true, Some(seen)) => followed::main_and_others(run, *seen, &named(FigureId::CpuTime)),
-        // Whatever is more than was seen of it is also its own.
+        // What was not sampled may be of either.
+        (true, Some(sampled)) => {
+            followed::main_and_others(run, *sampled, &named(FigureId::CpuTime))
+        }
+        // What exceeds its samples is also its own.
         (false, Some(_)) if run.tree.total == 1 && !run.some_unseen() => {
             (named(FigureId::CpuTime), Figure::exact(0.0, "there was one process"))
         }
@@ -63,7 +65,7 @@ fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
         Some(value) if run.final_counts.is_some() => {
-            // User and system are each cut off at a clock tick, of each main process.
+            // User and system are each truncated to a clock tick, of each main process.
             let upper = value + 2.0 * CLOCK_TICK * run.manifest.mains().len() as f64;
             Figure::between(value, Method::Exact, value, Some(upper), source)
         }
@@ -108,7 +110,7 @@ fn part(run: &Accumulator, levels: &PeakLevels, cpu: Figure, absent: &str) -> Pa
     Part { figures }
 }
 
-/// The machine, whoever used it.
+/// The machine, by all processes.
 fn system(run: &Accumulator, cpu: &Figure) -> Part {
     let mut figures = Figures::new();
     let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
@@ -142,7 +144,7 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
     };
     figures.insert(FigureId::MemoryUsedMean, mean);
     for (device, growth) in run.node.devices() {
-        figures.insert(device.id, grown(growth, device.source, &why(device.collector)));
+        figures.insert(device.id, delta(growth, device.source, &why(device.collector)));
     }
     let energy = energy(run, &why("energy"));
     figures.insert(FigureId::EnergyRun, energy_of_run(run, cpu, &energy));
@@ -151,8 +153,8 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
     Part { figures }
 }
 
-/// What counters of many things have counted in the run.
-fn grown(growth: &Growth, source: &str, why: &str) -> Figure {
+/// Deltas of the counters of many devices during the run.
+fn delta(growth: &Growth, source: &str, why: &str) -> Figure {
     let more =
         "a device appeared, disappeared or was reset during the run, and may have counted more";
     match growth.total() {
@@ -164,21 +166,21 @@ fn grown(growth: &Growth, source: &str, why: &str) -> Figure {
     }
 }
 
-/// What the machine used; nothing is powered and uses none, so a counter that stood still is no
+/// Energy of the machine; a powered machine uses some, so a counter that did not advance is no
 /// measurement of 0 J.
 fn energy(run: &Accumulator, why: &str) -> Figure {
     let source = "RAPL, packages and their memory";
-    let stood_still = |growth: &Growth| growth.total() == Some(0.0);
-    if stood_still(&run.node.energy) || stood_still(&run.node.energy_of_all) {
+    let is_stuck = |growth: &Growth| growth.total() == Some(0.0);
+    if is_stuck(&run.node.energy) || is_stuck(&run.node.energy_of_all) {
         return Figure::unknown(source, run.reason("energy").unwrap_or(STAND_STILL));
     }
     match (run.node.energy.total(), run.node.energy_of_all.total()) {
         (None, Some(_)) => Figure::unknown(source, "no package is metered here, only parts"),
-        _ => grown(&run.node.energy, source, why),
+        _ => delta(&run.node.energy, source, why),
     }
 }
 
-/// The run's part of the machine's energy: as large as its part of the CPU time.
+/// The run's part of the machine's energy: in proportion to its part of the CPU time.
 fn energy_of_run(run: &Accumulator, cpu: &Figure, energy: &Figure) -> Figure {
     let source = "energy of the machine × CPU time of the run / CPU time of the machine";
     let Some(joules) = energy.value else {
@@ -186,7 +188,7 @@ fn energy_of_run(run: &Accumulator, cpu: &Figure, energy: &Figure) -> Figure {
     };
     let busy = run.node.cpu().map(|(busy, _)| busy).filter(|busy| *busy > 0.0);
     match cpu.value.zip(busy) {
-        // Nothing says who used what: it may have been all, or nearly nothing.
+        // Nothing shows which process used what: it may have been all, or nearly nothing.
         Some((cpu, busy)) => {
             let part = joules * (cpu / busy).min(1.0);
             Figure::between(part, Method::Estimated, 0.0, Some(joules), source)

@@ -1,10 +1,10 @@
 //! What the figures mean: sentences with their evidence, and advice to paste.
 //!
-//! A rule speaks only when it is sure enough to be worth a person's time.
+//! A rule reports only what is certain enough to be worth a person's time.
 
+mod free_space;
 mod gpus;
-mod room;
-mod strain;
+mod pressure;
 
 use serde_json::{Map, Value, json};
 
@@ -16,18 +16,18 @@ use crate::model::{numbering, signal_name};
 use crate::quantity;
 use crate::record::events::StopReason;
 
-/// Runs shorter than this say nothing about how a machine was used.
+/// Shorter runs give no findings on how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
 
 /// Processes that the kernel killed by the OOM killer.
 pub(super) struct Killing {
-    /// How many, in the control group of the run.
+    /// How many, in the cgroup of the run.
     pub kills: u64,
-    /// Those of the run that were killed, as far as anybody was told.
+    /// Those of the run that were killed, as far as it was reported.
     pub victims: Vec<Left>,
 }
 
-/// Everything worth saying about a run.
+/// All findings on a run.
 pub(super) fn of(
     summary: &Summary,
     expected_cores: Option<f64>,
@@ -39,19 +39,19 @@ pub(super) fn of(
     let near_limit = memory_near_limit(summary).filter(|_| for_memory.is_none());
     [
         not_complete(summary),
-        // Why says more than how.
+        // The reason is more useful than the exit status.
         if for_memory.is_some() { for_memory } else { killed(summary) },
         exited_counts(summary),
         idle_cores(summary, expected_cores),
         memory_nearly_full(summary),
         near_limit,
-        room::nearly_full(node.room),
-        room::few_files_left(node.files),
+        free_space::nearly_full(node.free_space),
+        free_space::few_files_left(node.files),
         ticks_missed(summary),
     ]
     .into_iter()
     .flatten()
-    .chain(strain::of(summary, node, group))
+    .chain(pressure::of(summary, node, group))
     .chain(gpus::of(summary, node, group))
     .collect()
 }
@@ -94,7 +94,7 @@ fn not_complete(summary: &Summary) -> Option<Finding> {
     )
 }
 
-/// Whether it is in a job of SLURM, whose options are then worth naming.
+/// Whether it is in a SLURM job, whose options are then worth naming.
 fn is_in_slurm(summary: &Summary) -> bool {
     scheduler(summary) == Some("slurm")
 }
@@ -104,7 +104,7 @@ fn scheduler(summary: &Summary) -> Option<&str> {
     summary.job.as_ref()?.get("scheduler")?.as_str()
 }
 
-/// Advice, with what to type where the run is in a job of SLURM.
+/// Advice, with the options to use where the run is in a SLURM job.
 fn with_slurm(summary: &Summary, advice: &str, typed: &str) -> String {
     if is_in_slurm(summary) { format!("{advice}: {typed}") } else { format!("{advice}.") }
 }
@@ -142,7 +142,7 @@ fn killed(summary: &Summary) -> Option<Finding> {
 fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
     let victims: Vec<String> =
         killing.victims.iter().map(|one| format!("{} ({})", one.name, one.pid)).collect();
-    // Its end is only told to whoever waits for it, and that is mostly its parent.
+    // An exit status is only reported to the process that reaps it, and that is mostly the parent.
     let whom = match (victims.is_empty(), killing.kills) {
         (false, _) => victims.join(", "),
         (true, 1) => "a process in its control group".to_owned(),
@@ -169,7 +169,7 @@ fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
 
 fn exited_counts(summary: &Summary) -> Option<Finding> {
     let left = &summary.processes.left;
-    // Whoever stops watching knows that the watched go on.
+    // A user who stops monitoring knows that the processes keep running.
     if left.is_empty() || !matches!(summary.run.stopped, None | Some(StopReason::Ended)) {
         return None;
     }
@@ -189,7 +189,7 @@ fn exited_counts(summary: &Summary) -> Option<Finding> {
 }
 
 fn idle_cores(summary: &Summary, expected: Option<f64>) -> Option<Finding> {
-    // Programs that come and go were not given the machine.
+    // Programs monitored by name were not given the machine.
     if summary.run.is_of_programs() {
         return None;
     }
@@ -201,17 +201,17 @@ fn idle_cores(summary: &Summary, expected: Option<f64>) -> Option<Finding> {
         return None;
     }
     let enough = peak.max(used).ceil().clamp(1.0, cores);
-    // A run that had all its cores busy at some time needs them.
+    // A run that used all its cores at some time needs them.
     if enough >= cores {
         return None;
     }
-    // Cores that others kept busy were not there to be used.
+    // Cores that other processes kept busy were not available.
     let machine = summary.parts.system.figures.get(FigureId::CpuUtilizationMean);
     let busy = machine.and_then(|share| share.value).unwrap_or(0.0);
     if (1.0 - busy) * f64::from(summary.host.cores) < idle / 2.0 {
         return None;
     }
-    // Whoever did not ask for cores has not asked for too many.
+    // A run that requested no cores has not requested too many.
     let asked = scheduler(summary).is_some();
     let advice = match asked {
         true => {
@@ -256,7 +256,7 @@ fn memory_nearly_full(summary: &Summary) -> Option<Finding> {
 fn memory_near_limit(summary: &Summary) -> Option<Finding> {
     let limit = summary.host.tight_memory_limit_bytes()? as f64;
     let used = value(summary, FigureId::MemoryPeak)?;
-    // The limit is that of the group weigh is in, which says nothing of others.
+    // The limit is that of weigh's own cgroup, which does not apply to other processes.
     if summary.run.target.is_some() || used < limit * 0.95 {
         return None;
     }

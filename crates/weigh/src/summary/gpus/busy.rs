@@ -39,7 +39,7 @@ impl Busy {
         self.has_early |= is_early;
         let share = sample.share.filter(|_| !is_early);
         match share {
-            Some(share) => self.polled.see(share, at),
+            Some(share) => self.polled.add(share, at),
             None => self.polled.pause(at),
         }
         if let Some(now) = sample.sampled {
@@ -47,7 +47,7 @@ impl Busy {
             self.sampled = Some([first, now]);
         }
         let highest = [share, sample.between].into_iter().flatten().max_by(f64::total_cmp);
-        highest.into_iter().for_each(|share| self.peak.see(share, at));
+        highest.into_iter().for_each(|share| self.peak.add(share, at));
         highest
     }
 
@@ -99,7 +99,7 @@ impl BusyWindow {
             return None;
         }
         self.before = now;
-        // A counter that goes back was reset.
+        // A counter that decreases was reset.
         (elapsed > 0.0).then(|| ((busy - busy_before) / elapsed).clamp(0.0, 1.0))
     }
 }

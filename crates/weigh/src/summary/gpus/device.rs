@@ -91,7 +91,7 @@ impl DeviceFold {
             == (&GpuActivity::default(), &GpuMemory::default(), &GpuPower::default());
         self.answered = (!is_silent).then_some((at, polled_at));
         if let Some(used) = memory.used {
-            self.memory.see(used as f64, at);
+            self.memory.add(used as f64, at);
         }
         self.memory_free = [self.memory_free, memory.free].into_iter().flatten().min();
         let sampled = activity.busy.zip(activity.observed);
@@ -103,13 +103,13 @@ impl DeviceFold {
         self.memory_utilization.add(BusySample { share, sampled, between, polled_at }, at);
         match power.draw {
             Some(watts) => {
-                self.power.see(watts, at);
-                self.power_mean.see(watts, at);
+                self.power.add(watts, at);
+                self.power_mean.add(watts, at);
             }
             None => self.power_mean.pause(at),
         }
         if let Some(degrees) = power.temperature {
-            self.temperature.see(degrees, at);
+            self.temperature.add(degrees, at);
         }
         self.processes = self.processes.max(activity.processes);
         self.processes_unknown = self.processes_unknown.max(activity.processes_unknown);
@@ -118,8 +118,8 @@ impl DeviceFold {
             let first = self.energy_known.map_or(polled_at, |(first, _)| first);
             self.energy_known = Some((first, polled_at));
         }
-        self.energy.see([(entity, power.energy)].into_iter());
-        self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
+        self.energy.add([(entity, power.energy)].into_iter());
+        self.energy_sampled.add([(entity, power.energy_sampled)].into_iter());
         busy
     }
 
@@ -144,7 +144,7 @@ impl DeviceFold {
         self.power_mean.pause(at);
     }
 
-    /// Until when means are known: while the driver answers, a value holds.
+    /// Until when means are known: while the driver answers, a value is carried forward.
     fn end(&self, end: f64) -> f64 {
         self.answered.map_or(end, |(_, last)| last.min(end))
     }
@@ -160,9 +160,9 @@ impl DeviceFold {
         throttle: &GpuThrottle,
         errors: &GpuEcc,
     ) {
-        self.thermal_throttled.see(throttle.thermal, at);
-        self.power_throttled.see(throttle.power, at);
-        self.uncorrected.see(errors.uncorrected.map(|count| count as f64), at);
+        self.thermal_throttled.add(throttle.thermal, at);
+        self.power_throttled.add(throttle.power, at);
+        self.uncorrected.add(errors.uncorrected.map(|count| count as f64), at);
     }
 
     /// Its energy, and whether that is by its own counter.

@@ -119,8 +119,8 @@ impl GpuFold {
             add(&mut busy, share.filter(|_| gpu.is.is_expected()));
         }
         self.add_missing(table, if elapsed <= self.gap { elapsed } else { 0.0 });
-        used.into_iter().for_each(|used| self.used.see(used, at));
-        busy.into_iter().for_each(|busy| self.busy.see(busy, at));
+        used.into_iter().for_each(|used| self.used.add(used, at));
+        busy.into_iter().for_each(|busy| self.busy.add(busy, at));
         self.add_processes(tick, role, are_listed && unknown == 0, elapsed);
         self.some_unknown |= unknown > 0;
     }
@@ -160,8 +160,8 @@ impl GpuFold {
             };
             memory.add(share.memory);
             if let Some(peak) = share.memory_peak {
-                self.driver_peaks[part].see(peak as f64, at);
-                self.driver_peaks[2].see(peak as f64, at);
+                self.driver_peaks[part].add(peak as f64, at);
+                self.driver_peaks[2].add(peak as f64, at);
             }
             if share.is_use() {
                 // It could, whatever CUDA_VISIBLE_DEVICES says.
@@ -178,7 +178,7 @@ impl GpuFold {
         self.some_unknown |= all.some_unknown;
         for (peak, memory) in self.run_memory.iter_mut().zip([main, others, all]) {
             let bytes = memory.known(is_complete || all.some_known);
-            bytes.into_iter().for_each(|bytes| peak.see(bytes, at));
+            bytes.into_iter().for_each(|bytes| peak.add(bytes, at));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Recordings that lack something, and what is left of their figures.
+//! Incomplete recordings, and what is left of their figures.
 #![allow(clippy::disallowed_methods, reason = "a recording is damaged on purpose")]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::record::{Event, Recording};
 use crate::summary;
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, memory, usage};
 
-/// Two processes for four seconds, and their account at the end.
+/// Two processes for four seconds, and their final counters.
 fn record(path: &Path) {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "work");
@@ -50,7 +50,7 @@ fn of(path: &Path) -> Summary {
 }
 
 #[test]
-fn cut_stream_leaves_lower_bounds_and_the_exact_account() {
+fn truncated_stream_leaves_lower_bounds_and_exact_final_counters() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run");
     record(&path);
@@ -91,7 +91,7 @@ fn nothing_is_exact_when_events_are_missing() {
         assert_ne!(figure.method, Some(Method::Exact), "{id:?}: {figure:?}");
         assert_eq!(figure.upper, None, "{id:?}: {figure:?}");
     }
-    // Those of whom no exit is recorded are not counted beside the account.
+    // Processes without a recorded exit are not added to the final counters.
     assert_eq!(lossy.figures["cpu_time_seconds"].value, Some(4.0));
     assert_eq!(lossy.figures["memory_peak_bytes"].lower, None, "lines were taken out");
     std::fs::write(&events, text).unwrap();
@@ -101,7 +101,7 @@ fn nothing_is_exact_when_events_are_missing() {
 }
 
 #[test]
-fn processes_whose_exit_is_lost_are_not_at_once_with_all_who_come_later() {
+fn processes_with_lost_exits_are_not_counted_together_with_later_ones() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run");
     let mut run = FakeRun::new();
@@ -127,7 +127,7 @@ fn processes_whose_exit_is_lost_are_not_at_once_with_all_who_come_later() {
 }
 
 #[test]
-fn changed_bytes_leave_no_bound_but_those_of_the_account() {
+fn corrupted_bytes_leave_only_the_bounds_of_the_final_counters() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run");
     record(&path);
@@ -144,7 +144,7 @@ fn changed_bytes_leave_no_bound_but_those_of_the_account() {
 }
 
 #[test]
-fn programs_and_phases_of_a_recording_that_is_not_whole_are_not_exact() {
+fn tools_and_phases_of_an_incomplete_recording_are_not_exact() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run");
     record(&path);

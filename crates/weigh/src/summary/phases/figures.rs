@@ -1,7 +1,7 @@
 //! The figures of one phase, each with its method, bounds and source.
 
-use super::look::PhaseDelta;
 use super::memory;
+use super::sample::PhaseDelta;
 use super::window::PhaseWindow;
 use crate::catalog::FigureId;
 use crate::model::Usage;
@@ -23,7 +23,7 @@ const NOT_WAITED_FOR: &str =
     "auto-reaped children, and processes that exited unseen between two samples, are not in it";
 const TOO_SHORT: &str = "its command exited before it was sampled";
 
-/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it, four of each process.
+/// A clock tick of `/proc/PID/stat`: CPU times are truncated to it, four of each process.
 const CLOCK_TICK: f64 = 0.01;
 
 /// The I/O figures, in the order in which they are counted.
@@ -36,7 +36,7 @@ pub(super) const IO: [FigureId; 6] = [
     FigureId::IoStorageWritten,
 ];
 
-/// A phase as the summary has it.
+/// A phase as in the summary.
 pub(super) fn of_phase(run: &Accumulator, window: PhaseWindow) -> Phase {
     let figures = figures(run, &window);
     let reaped = memory::reaped_size(&window);
@@ -98,7 +98,7 @@ fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
         put(id, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
     }
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
-        say_whose(run, window, figure);
+        add_notes(run, window, figure);
     });
     figures
 }
@@ -109,8 +109,8 @@ fn not_exact(figure: &mut Figure) {
     }
 }
 
-/// Says what a reader must know of every figure of this phase.
-fn say_whose(run: &Accumulator, window: &PhaseWindow, figure: &mut Figure) {
+/// Adds the notes that apply to every figure of this phase.
+fn add_notes(run: &Accumulator, window: &PhaseWindow, figure: &mut Figure) {
     if window.end.is_none() {
         not_exact(figure);
         figure.upper = None;
@@ -138,7 +138,7 @@ fn cpu_time(run: &Accumulator, window: &PhaseWindow) -> Figure {
     window.helpers.bound_cpu(cpu_time_but_for_exits(run, window))
 }
 
-/// CPU time of a phase, in which the exits of helpers are.
+/// CPU time of a phase, including the exits of helpers.
 fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
     if let Some(usage) = &window.usage {
         return command_cpu(window, usage);
@@ -149,8 +149,8 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
     let method = |rise: &PhaseDelta| if rise.sharp { Method::Exact } else { Method::Sampled };
     let mut figure = match (&measured.clock, &measured.summed) {
         (Some(rise), summed) => {
-            // The task clock runs on while an interrupt or another guest has the CPU. Where that
-            // is more than clock ticks cut off, the sum over processes is nearer to the truth.
+            // The task clock runs on while an interrupt or another guest has the CPU. Where that is
+            // more than clock ticks truncate, the sum over processes is closer.
             let lower = (rise.lower - measured.elsewhere).max(0.0);
             let (value, source) = match summed {
                 Some(sum) if measured.elsewhere > 2.0 * CLOCK_TICK => {
@@ -179,7 +179,7 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
     figure
 }
 
-/// How much more the command's own task clock has counted than was waited for.
+/// How far the command's own task clock is ahead of what was reaped.
 fn clock_ahead(window: &PhaseWindow, usage: &Usage) -> Option<f64> {
     let clock = window.account.as_ref()?.task_clock_seconds?;
     let elsewhere = window.measured.map_or(0.0, |measured| measured.elsewhere);
@@ -187,17 +187,17 @@ fn clock_ahead(window: &PhaseWindow, usage: &Usage) -> Option<f64> {
 }
 
 fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
-    let waited = usage.cpu_seconds();
+    let reaped = usage.cpu_seconds();
     let clock = window.account.as_ref().and_then(|account| account.task_clock_seconds);
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
-        return CpuEvidence::Wait4 { waited, orphans_are_lost: false, sampled_more: None }
+        return CpuEvidence::Wait4 { reaped, orphans_are_lost: false, sampled_more: None }
             .figure("wait4 of its command")
             .because("auto-reaped children are not in it, and no task clock counted them");
     };
     // Ahead by more than the clocks' own differences: a child was auto-reaped.
-    let has_lost_children = ahead > 0.005 + waited * 0.01;
-    let elsewhere = clock - waited - ahead;
-    CpuEvidence::Wait4AndClock { waited, clock, elsewhere, has_lost_children }
+    let has_lost_children = ahead > 0.005 + reaped * 0.01;
+    let elsewhere = clock - reaped - ahead;
+    CpuEvidence::Wait4AndClock { reaped, clock, elsewhere, has_lost_children }
         .figure("wait4 of its command, perf task-clock")
 }
 
@@ -253,7 +253,7 @@ fn cores_peak(run: &Accumulator, window: &PhaseWindow, mean: &Figure) -> Figure 
                 .at(peak.at)
                 .because(SHORT)
         }
-        // A peak below the mean only says that no look fell into the busy part.
+        // A peak below the mean only means that no sample fell into the busy part.
         (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
         (_, None) => Figure::unknown("CPU time between samples", "it was too short for a rate"),
     }
@@ -266,7 +266,7 @@ fn level(run: &Accumulator, window: &PhaseWindow, peak: Peak, source: &str) -> F
     }
 }
 
-/// Why nothing was seen of the processes that count for a phase.
+/// Why there is no sample of the processes that count for a phase.
 pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &PhaseWindow) -> &'a str {
     missing(run, if window.command.is_some() { TOO_SHORT } else { NOT_MEASURED })
 }
@@ -292,8 +292,7 @@ fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
     figure
 }
 
-/// A count of a command that is exact, unless its task clock has seen children that nobody
-/// waited for.
+/// A count of a command that is exact, unless its task clock shows children that were auto-reaped.
 fn complete_or_more(window: &PhaseWindow, value: f64, source: &str) -> Figure {
     let missing = "auto-reaped children, if there were any, are not in it";
     let ahead = window.usage.as_ref().and_then(|usage| {

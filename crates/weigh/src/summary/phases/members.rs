@@ -1,7 +1,7 @@
 //! Which processes belong to the command of which phase.
 //!
-//! A process belongs to the phase of the one that started it, also when that one
-//! has ended since. Memory grows with the processes that are alive.
+//! A process belongs to the phase of its parent, also when that has exited since. Memory grows with
+//! the number of live processes.
 
 use std::collections::HashMap;
 
@@ -15,29 +15,29 @@ struct PhaseMember {
     phase: Option<usize>,
 }
 
-/// Everybody alive, by pid.
+/// All live processes, by pid.
 #[derive(Debug, Default)]
 pub(super) struct Members(HashMap<u32, PhaseMember>);
 
 impl Members {
-    /// A process was seen for the first time; returns its phase.
-    pub(super) fn came(&mut self, id: ProcessId, parent: u32) -> Option<usize> {
+    /// A process started; returns its phase.
+    pub(super) fn started(&mut self, id: ProcessId, parent: u32) -> Option<usize> {
         let inherited = self.0.get(&parent).and_then(|parent| parent.phase);
         let phase = self.phase(&id).or(inherited);
         self.0.insert(id.pid, PhaseMember { started: id.started, parent, phase });
         phase
     }
 
-    /// A process ended.
-    pub(super) fn went(&mut self, id: ProcessId) {
+    /// A process exited.
+    pub(super) fn exited(&mut self, id: ProcessId) {
         if self.0.get(&id.pid).is_some_and(|member| member.started == id.started) {
             self.0.remove(&id.pid);
         }
     }
 
-    /// This process is the command of a phase, and so is what it has started already.
+    /// This process is the command of a phase, and so are the processes it has already started.
     ///
-    /// Returns how many processes that are.
+    /// Returns the number of those processes.
     pub(super) fn command(&mut self, id: ProcessId, phase: usize) -> usize {
         if self.0.get(&id.pid).is_some_and(|member| member.started != id.started) {
             return 0;
@@ -50,7 +50,7 @@ impl Members {
             }
         }
         if below.is_empty() {
-            // It has not been seen yet; who it is is known all the same.
+            // It has not been sampled yet; its identity is known all the same.
             let member = PhaseMember { started: id.started, parent: 0, phase: Some(phase) };
             self.0.insert(id.pid, member);
         }
@@ -58,7 +58,7 @@ impl Members {
     }
 
     fn is_below(&self, mut pid: u32, root: u32) -> bool {
-        // Nobody is further down; pids that were used again may seem to go round in circles.
+        // No process is deeper; reused pids may look like a cycle.
         const DEEPEST: usize = 1000;
         for _ in 0..DEEPEST {
             if pid == root {
@@ -87,31 +87,31 @@ mod tests {
     }
 
     #[test]
-    fn a_child_belongs_to_the_phase_of_its_parent_also_when_that_has_ended() {
+    fn child_belongs_to_the_phase_of_its_parent_also_when_that_has_exited() {
         let mut members = Members::default();
-        members.came(id(10), 1);
+        members.started(id(10), 1);
         assert_eq!(members.command(id(10), 0), 1);
-        assert_eq!(members.came(id(11), 10), Some(0));
-        members.went(id(10));
-        assert_eq!(members.came(id(12), 11), Some(0));
-        assert_eq!(members.came(id(13), 10), None, "10 is gone, and may be anybody");
+        assert_eq!(members.started(id(11), 10), Some(0));
+        members.exited(id(10));
+        assert_eq!(members.started(id(12), 11), Some(0));
+        assert_eq!(members.started(id(13), 10), None, "10 is gone, and may be anybody");
     }
 
     #[test]
-    fn a_command_that_is_told_late_takes_its_children_along() {
+    fn command_reported_late_includes_its_children() {
         let mut members = Members::default();
-        members.came(id(10), 1);
-        members.came(id(11), 10);
-        members.came(id(20), 1);
+        members.started(id(10), 1);
+        members.started(id(11), 10);
+        members.started(id(20), 1);
         assert_eq!(members.command(id(10), 3), 2);
         assert_eq!([10, 11, 20].map(|pid| members.phase(&id(pid))), [Some(3), Some(3), None]);
     }
 
     #[test]
-    fn a_command_that_is_told_before_it_is_seen_is_known_when_it_comes() {
+    fn command_reported_before_its_start_event_is_known_at_its_start() {
         let mut members = Members::default();
         members.command(id(10), 0);
-        assert_eq!(members.came(id(10), 1), Some(0));
+        assert_eq!(members.started(id(10), 1), Some(0));
         let again = ProcessId { pid: 10, started: 999 };
         assert_eq!(members.phase(&again), None, "the pid of somebody else");
     }

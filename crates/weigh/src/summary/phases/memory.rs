@@ -1,4 +1,4 @@
-//! The peak and the mean of memory of one phase, with what they are certainly not above.
+//! The peak and the mean of memory of one phase, with upper bounds.
 
 use super::figures::why_nothing;
 use super::window::PhaseWindow;
@@ -11,25 +11,25 @@ use crate::summary::figures::{SHORT, reaped};
 const UNSEEN: &str =
     "processes may have started and exited between two ticks, and their sizes add up";
 
-/// The size with which its command was reaped, and whether that is the command's:
-/// `ru_maxrss` survives exec, and says nothing that is below what the process had before.
+/// The size with which its command was reaped, and whether that is the command's: `ru_maxrss`
+/// survives exec, and shows nothing that is below the size before it.
 pub(super) fn reaped_size(window: &PhaseWindow) -> Option<(f64, bool)> {
-    // The way from there to exec itself takes a few pages more.
+    // The code until exec itself takes a few pages more.
     const A_FEW_PAGES: u64 = 256 << 10;
     let size = window.usage?.largest_rss_bytes;
     let before = window.account.map_or(0, |account| account.rss_before_exec_bytes + A_FEW_PAGES);
     Some((size as f64, size > before))
 }
 
-/// The most memory at once: not below the largest sum of shares, nor the largest process.
+/// Peak memory: at least the largest sum of shares, and the largest process.
 pub(super) fn peak(run: &Accumulator, window: &PhaseWindow) -> Figure {
     let extent = &window.extent;
     let mut lower = extent.largest;
-    lower.join(extent.levels.pss);
+    lower.max_with(extent.levels.pss);
     let reaped_size = reaped_size(window);
     let end = window.end.unwrap_or(run.last);
     if let Some((size, true)) = reaped_size {
-        lower.see_between(size, extent.sampled_at, end);
+        lower.add_between(size, extent.sampled_at, end);
     }
     let source = match reaped_size {
         Some(_) => "smaps_rollup, VmHWM, ru_maxrss of its command",
@@ -51,7 +51,7 @@ pub(super) fn peak(run: &Accumulator, window: &PhaseWindow) -> Figure {
     if upper.is_none() { figure.because(UNSEEN) } else { figure }
 }
 
-/// What the memory of the phase is certainly not above, when that is known.
+/// The upper bound of the memory of the phase, when that is known.
 fn upper_bound(
     run: &Accumulator,
     window: &PhaseWindow,
@@ -64,7 +64,7 @@ fn upper_bound(
     let huge_pages = huge_pages_bound(run)?;
     let whole = window.extent.upper_bounds.most(reaped(run).largest_rss_bytes as f64);
     let small_pages = match (window.command, reaped_size) {
-        // Nobody who was waited for was larger, and there were not more of them.
+        // No reaped process was larger, and there were not more of them.
         (Some(_), Some(size)) => {
             let own = window.extent.members.max(1) as f64 * size.max(known);
             Some(whole.map_or(own, |whole| whole.min(own)))

@@ -1,14 +1,13 @@
 //! The phases of a run: what each used, and what all of one name used.
 //!
-//! A phase with a command (`weigh phase NAME -- CMD`) knows exactly what its
-//! command used, from `wait4`, and its processes are told from all others. One
-//! without is a window of the whole run: the difference of the run's counters
-//! between its two ends. The monitor looks at both.
+//! A phase with a command (`weigh phase NAME -- CMD`) has its command's exact usage, from `wait4`,
+//! and its processes are known. One without is a window of the whole run: the difference of the
+//! run's counters between its two ends. The monitor samples at both.
 
 mod figures;
-mod look;
 mod members;
 mod memory;
+mod sample;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -17,7 +16,7 @@ mod window;
 pub use statistics::{Named, Statistics, statistics};
 
 use figures::of_phase;
-pub(super) use look::PhaseSample;
+pub(super) use sample::PhaseSample;
 pub(super) use window::PhaseWindow;
 
 use std::collections::{HashMap, HashSet};
@@ -29,23 +28,23 @@ use super::tree::RunTree;
 use crate::model::ProcessId;
 use crate::record::Event;
 use crate::record::events::{Account, Helper};
-use look::{Boundary, SHARP};
 use members::Members;
+use sample::{Boundary, SHARP};
 use statistics::Gathered;
 use window::{Extent, Measured, PhaseExtremes};
 
-/// Phases that are followed at once, and in all; those beyond are counted alone. Each costs memory
-/// until the end, and each that is under way costs time at every tick.
+/// The most phases that are tracked at once, and in all; those beyond are only counted. Each costs
+/// memory until the end, and each open one costs time at every tick.
 const MOST_OPEN: usize = 1_000;
 const MOST_FOLLOWED: usize = 10_000;
 
 /// Phases that a summary lists one by one: each is 7 KiB of `summary.json`.
 pub const MOST_LISTED: usize = 1_000;
 
-/// A phase that is under way, or whose end has not been looked at yet.
+/// A phase that is open, or whose end has not been sampled yet.
 #[derive(Debug)]
 struct Open {
-    /// Where its window is.
+    /// The index of its window.
     window: usize,
     start: Boundary,
     end: Option<Boundary>,
@@ -56,12 +55,12 @@ struct Open {
 pub(super) struct Phases {
     windows: Vec<PhaseWindow>,
     open: Vec<Open>,
-    /// Those that are under way, by their ids; several of one id, the last of them last.
+    /// The open ones, by their ids; several of one id, the last of them last.
     running: HashMap<String, Vec<usize>>,
-    /// How many are under way.
+    /// How many are open.
     under_way: usize,
-    /// Phases that began and are not followed.
-    unfollowed: u64,
+    /// Phases that began and are not tracked.
+    untracked: u64,
     members: Members,
     last: PhaseSample,
     /// Of the machine: no counter of CPU time rises faster.
@@ -76,24 +75,25 @@ impl Phases {
             open: Vec::new(),
             running: HashMap::new(),
             under_way: 0,
-            unfollowed: 0,
+            untracked: 0,
             members: Members::default(),
             last: PhaseSample::zero(),
             cores: f64::from(cores.max(1)),
         }
     }
 
-    /// Takes in what happened to a phase or to a process.
+    /// Adds an event of a phase or of a process.
     pub(super) fn event(&mut self, event: &Event, at: f64) {
         match event {
             Event::ProcessStart { pid, started, parent, .. } => {
-                let phase = self.members.came(ProcessId { pid: *pid, started: *started }, *parent);
+                let phase =
+                    self.members.started(ProcessId { pid: *pid, started: *started }, *parent);
                 for window in self.chain(phase) {
                     self.windows[window].extent.members += 1;
                 }
             }
             Event::ProcessExit { pid, started, .. } => {
-                self.members.went(ProcessId { pid: *pid, started: *started });
+                self.members.exited(ProcessId { pid: *pid, started: *started });
             }
             Event::PhaseStart { id, name, parent } => self.begin(id, name, parent.as_deref(), at),
             Event::PhaseCommand { id, pid, started } => {
@@ -145,19 +145,19 @@ impl Phases {
         }
     }
 
-    /// The phase of this id that is under way.
+    /// The open phase of this id.
     fn find(&self, id: &str) -> Option<usize> {
         self.running.get(id)?.last().copied()
     }
 
-    /// A window and all around it.
+    /// A window and all that enclose it.
     fn chain(&self, from: Option<usize>) -> Vec<usize> {
         std::iter::successors(from, |window| self.windows[*window].around).collect()
     }
 
     fn begin(&mut self, id: &str, name: &str, parent: Option<&str>, at: f64) {
         if self.under_way >= MOST_OPEN || self.windows.len() >= MOST_FOLLOWED {
-            self.unfollowed += 1;
+            self.untracked += 1;
             return;
         }
         let around = parent.and_then(|parent| self.find(parent));
@@ -194,38 +194,38 @@ impl Phases {
         });
     }
 
-    /// Takes in a look at everybody.
-    pub(super) fn look(&mut self, look: PhaseSample, tree: &RunTree) {
-        let look = look.not_below(&self.last);
-        self.last = look;
+    /// Adds a sample of all processes.
+    pub(super) fn add_sample(&mut self, sample: PhaseSample, tree: &RunTree) {
+        let sample = sample.not_below(&self.last);
+        self.last = sample;
         if self.open.is_empty() {
             return;
         }
-        let (mut whole, of_commands) = self.seen(tree);
-        whole.cpu = look.clock.or(look.summed);
+        let (mut whole, of_commands) = self.extremes(tree);
+        whole.cpu = sample.clock.or(sample.summed);
         for (open, of_command) in self.open.iter_mut().zip(&of_commands) {
             let window = &mut self.windows[open.window];
-            // What grew since the last look grew in here, if that look was in here.
-            let mut seen = if window.command.is_some() { *of_command } else { whole };
+            // Growth since the last sample was in this phase, if that sample was.
+            let mut extremes = if window.command.is_some() { *of_command } else { whole };
             if window.command.is_none() && open.start.after.is_some() {
-                seen.largest = seen.largest.max(tree.grown());
+                extremes.largest = extremes.largest.max(tree.largest_since_complete_tick());
             }
-            // What is there just after the end was there at the end.
-            if open.end.is_none_or(|end| look.at - end.at <= SHARP) {
-                window.extent.see(&seen, look.at);
+            // A sample just after the end counts for the end.
+            if open.end.is_none_or(|end| sample.at - end.at <= SHARP) {
+                window.extent.add(&extremes, sample.at);
             }
-            window.extent.upper_bounds.join(tree.recent_upper_bounds());
-            open.start.after.get_or_insert(look);
+            window.extent.upper_bounds.merge(tree.recent_upper_bounds());
+            open.start.after.get_or_insert(sample);
             if let Some(end) = &mut open.end {
-                end.after = Some(look);
+                end.after = Some(sample);
                 window.measured = Some(Measured::between(&open.start, end, self.cores));
             }
         }
         self.open.retain(|open| open.end.is_none());
     }
 
-    /// What is there of the whole run, and of the command of each phase that is under way.
-    fn seen(&self, tree: &RunTree) -> (PhaseExtremes, Vec<PhaseExtremes>) {
+    /// The current sample of the whole run, and of the command of each open phase.
+    fn extremes(&self, tree: &RunTree) -> (PhaseExtremes, Vec<PhaseExtremes>) {
         let mut whole = PhaseExtremes::default();
         let mut of_commands = vec![PhaseExtremes::default(); self.open.len()];
         let places = self.open.iter().enumerate().map(|(place, open)| (open.window, place));
@@ -237,22 +237,22 @@ impl Phases {
             let mut next = self.members.phase(id);
             while let Some(window) = next {
                 if let Some(place) = places.get(&window) {
-                    let seen = &mut of_commands[*place];
-                    seen.sums.add(process);
-                    // All its life was in the phase, and so was the most it ever had.
-                    seen.largest = seen.largest.max(process.largest());
-                    seen.resident = seen.resident.max(process.resident());
+                    let extremes = &mut of_commands[*place];
+                    extremes.sums.add(process);
+                    // Its whole life was in the phase, and so was its peak.
+                    extremes.largest = extremes.largest.max(process.largest());
+                    extremes.resident = extremes.resident.max(process.resident());
                 }
                 next = self.windows[window].around;
             }
         }
-        of_commands.iter_mut().for_each(|seen| seen.cpu = seen.sums.cpu);
+        of_commands.iter_mut().for_each(|extremes| extremes.cpu = extremes.sums.cpu);
         (whole, of_commands)
     }
 
-    /// Phases that began and are not followed.
-    pub(super) fn unfollowed(&self) -> u64 {
-        self.unfollowed
+    /// Phases that began and are not tracked.
+    pub(super) fn untracked(&self) -> u64 {
+        self.untracked
     }
 
     /// Every phase, with what is known of those that have no end.

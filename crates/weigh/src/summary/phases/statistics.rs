@@ -14,17 +14,17 @@ use crate::summary::{Figure, Method, Phase};
 pub struct Named {
     /// The name.
     pub name: String,
-    /// The name of the phase around the first of them.
+    /// The name of the enclosing phase of the first of them.
     pub parent: Option<String>,
     /// How many have ended.
     pub count: u64,
-    /// How many have no end; they are in none of the numbers.
+    /// How many have no end; they are in none of the statistics.
     pub unfinished: u64,
     /// How many had a command that failed.
     pub failed: u64,
-    /// The time of all together: each counts by itself, also inside or beside another.
+    /// The sum of their durations: each counts by itself, also inside or beside another.
     pub total_seconds: f64,
-    /// How much of the run they cover: where two overlap it is counted once.
+    /// How much of the run they cover: overlaps are counted once.
     pub covered_seconds: f64,
     /// How long one lasted.
     pub duration_seconds: Statistics,
@@ -33,7 +33,7 @@ pub struct Named {
 }
 
 impl Named {
-    /// Takes nothing for exact: the recording is not whole, and phases may be missing.
+    /// Marks nothing as exact: the recording is incomplete, and phases may be missing.
     pub(crate) fn are_not_exact(&mut self) {
         for statistics in self.figures.values_mut().chain([&mut self.duration_seconds]) {
             if statistics.method == Some(Method::Exact) {
@@ -43,12 +43,12 @@ impl Named {
     }
 }
 
-/// What one quantity was over several phases.
+/// One quantity over several phases.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Statistics {
     /// How many phases have a value.
     pub count: u64,
-    /// The least sure of the ways in which the values were got.
+    /// The least certain method of the values.
     pub method: Option<Method>,
     /// The smallest.
     #[serde(serialize_with = "whole_when_whole")]
@@ -59,16 +59,16 @@ pub struct Statistics {
     /// The arithmetic mean.
     #[serde(serialize_with = "whole_when_whole")]
     pub mean: Option<f64>,
-    /// The standard deviation of all there were (ddof 0), not the estimate for more.
+    /// The population standard deviation (ddof 0), not the sample estimate.
     #[serde(serialize_with = "whole_when_whole")]
     pub std: Option<f64>,
-    /// The sum, where values add up; without phases inside one of the same name, whose values
+    /// The sum, where values are additive; without phases inside one of the same name, whose values
     /// are in that one's.
     #[serde(serialize_with = "whole_when_whole")]
     pub total: Option<f64>,
 }
 
-/// Statistics of each name, in the order in which the names came up.
+/// Statistics of each name, in order of first appearance.
 pub fn statistics(phases: &[Phase]) -> Vec<Named> {
     let family = phases.iter().map(|one| (&one.id[..], &one.name[..], one.parent.as_deref()));
     let mut gathered = Gathered::of(family);
@@ -79,7 +79,7 @@ pub fn statistics(phases: &[Phase]) -> Vec<Named> {
 /// Statistics that are gathered phase by phase: of each only its numbers are kept.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    /// The name of each phase and the id of the one around it, by its id.
+    /// The name of each phase and the id of its enclosing phase, by its id.
     family: HashMap<String, (String, Option<String>)>,
     groups: Vec<PhaseGroup>,
     /// Where the group of a name is.
@@ -120,9 +120,9 @@ impl Gathered {
         Gathered { family: all.map(owned).collect(), groups, by_name }
     }
 
-    /// The names of the phases around one, from the inside out.
+    /// The names of the enclosing phases of one, from the inside out.
     fn around<'a>(&'a self, phase: &'a Phase) -> impl Iterator<Item = &'a str> {
-        /// A recording of somebody else's may have circles in it.
+        /// A foreign recording may have cycles in it.
         const DEEPEST: usize = 1000;
         let outer = |parent: &Option<String>| self.family.get(parent.as_ref()?);
         let first = outer(&phase.parent);
@@ -231,7 +231,7 @@ fn of_values(values: &[f64]) -> Statistics {
     }
 }
 
-/// How much time phases cover together that began and ended then.
+/// How much time phases with these starts and ends cover together.
 fn covered(mut spans: Vec<(f64, f64)>) -> f64 {
     spans.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut covered = 0.0;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_deviation_are_those_of_all_there_were() {
+    fn mean_and_standard_deviation_are_of_the_population() {
         let phases = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]
             .map(|length| phase(&length.to_string(), None, length * 10.0, Some(length), length));
         let [block] = &statistics(&phases)[..] else { panic!("one name") };
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_without_an_end_are_counted_apart() {
+    fn phases_without_an_end_are_counted_separately() {
         let phases = [phase("a", None, 0.0, Some(1.0), 1.0), phase("b", None, 2.0, None, 50.0)];
         let block = &statistics(&phases)[0];
         assert_eq!((block.count, block.unfinished), (1, 1));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_measured_has_no_statistics_and_levels_have_no_sum() {
+    fn unmeasured_values_have_no_statistics_and_gauges_have_no_sum() {
         let block = &statistics(&[phase("a", None, 0.0, Some(1.0), 1.0)])[0];
         assert_eq!(block.figures["threads_peak"], Statistics::default());
         let memory = block.figures["memory_peak_bytes"];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_that_are_inside_each_other_in_a_circle_do_not_hang() {
+    fn cyclic_phases_do_not_hang() {
         let phases = [
             phase("a", Some("b"), 0.0, Some(1.0), 1.0),
             phase("b", Some("a"), 0.0, Some(1.0), 1.0),

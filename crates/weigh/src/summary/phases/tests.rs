@@ -1,4 +1,4 @@
-//! Phases whose truth is written down beside them.
+//! Phases with known values.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn is(figure: &Figure, value: f64) {
     assert!(figure.upper.is_none_or(|upper| upper >= value - 1e-9), "{figure:?}");
 }
 
-/// Two steps, each with a look of its own at both ends.
+/// Two steps, each with its own samples at both ends.
 fn two_steps() -> Summary {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| {
@@ -93,7 +93,7 @@ fn two_steps() -> Summary {
 }
 
 #[test]
-fn a_step_has_what_the_run_used_between_the_looks_at_its_ends() {
+fn step_has_what_the_run_used_between_the_samples_at_its_ends() {
     let summary = two_steps();
     for (id, seconds, bytes) in [("a", 0.75, 1000.0), ("b", 0.25, 50.0)] {
         let cpu = figure(&summary, id, "cpu_time_seconds");
@@ -107,7 +107,7 @@ fn a_step_has_what_the_run_used_between_the_looks_at_its_ends() {
 }
 
 #[test]
-fn a_high_water_mark_counts_for_the_phase_in_which_it_rose() {
+fn high_water_mark_counts_for_the_phase_in_which_it_rose() {
     let summary = two_steps();
     let (load, solve) =
         (figure(&summary, "a", "memory_peak_bytes"), figure(&summary, "b", "memory_peak_bytes"));
@@ -119,7 +119,7 @@ fn a_high_water_mark_counts_for_the_phase_in_which_it_rose() {
 }
 
 #[test]
-fn a_boundary_without_a_look_of_its_own_is_said_to_be_between_two() {
+fn boundary_without_its_own_sample_is_reported_as_interpolated() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| clock(tick, 0.0));
     run.event(1.0, start("a", "load", None)).event(3.0, end("a"));
@@ -131,7 +131,7 @@ fn a_boundary_without_a_look_of_its_own_is_said_to_be_between_two() {
 }
 
 #[test]
-fn time_that_went_to_another_guest_is_not_the_phase_s() {
+fn steal_time_is_not_in_the_phase() {
     let mut run = FakeRun::new();
     let stolen = |tick: &mut Tick, seconds: f64| {
         let cpu = NodeCpu { steal: Some(seconds), ..NodeCpu::default() };
@@ -149,11 +149,11 @@ fn time_that_went_to_another_guest_is_not_the_phase_s() {
         tick.put(Entity::Process(MAIN), &cpu);
     };
     run.event(1.0, start("a", "slow", None));
-    for (at, ran, counted, gone) in [(1.001, 0.1, 0.1, 5.0), (2.001, 0.7, 0.8, 5.3)] {
+    for (at, ran, counted, stolen_seconds) in [(1.001, 0.1, 0.1, 5.0), (2.001, 0.7, 0.8, 5.3)] {
         run.sample(at, |tick| {
             clock(tick, counted);
             used(tick, ran);
-            stolen(tick, gone);
+            stolen(tick, stolen_seconds);
         });
         run.event(2.0, end("a"));
     }
@@ -200,7 +200,7 @@ fn two_commands() -> Summary {
 }
 
 #[test]
-fn commands_at_once_have_their_own_time_memory_and_threads() {
+fn concurrent_commands_have_their_own_time_memory_and_threads() {
     let summary = two_commands();
     let cpu = figure(&summary, "a", "cpu_time_seconds");
     assert_eq!((cpu.value, cpu.method, cpu.upper), (Some(0.5), Some(Method::Exact), Some(0.5)));
@@ -226,7 +226,7 @@ fn size_of_weigh_itself_is_not_the_largest_process_of_a_phase() {
 }
 
 #[test]
-fn children_that_a_command_did_not_wait_for_are_in_its_task_clock() {
+fn auto_reaped_children_of_a_command_are_in_its_task_clock() {
     let summary = two_commands();
     let cpu = figure(&summary, "b", "cpu_time_seconds");
     assert_eq!((cpu.value, cpu.method), (Some(0.75), Some(Method::Exact)));
@@ -235,7 +235,7 @@ fn children_that_a_command_did_not_wait_for_are_in_its_task_clock() {
 }
 
 #[test]
-fn what_is_of_the_whole_run_says_so_when_other_phases_ran() {
+fn figures_of_the_whole_run_note_it_when_other_phases_ran() {
     let mut run = FakeRun::new();
     run.event(1.0, start("a", "one", None)).event(1.5, start("b", "two", None));
     run.event(1.6, start("c", "inner", Some("b")));
@@ -252,7 +252,7 @@ fn what_is_of_the_whole_run_says_so_when_other_phases_ran() {
 }
 
 #[test]
-fn a_command_too_short_to_be_seen_has_its_size_and_no_threads() {
+fn command_too_short_to_sample_has_its_size_and_no_threads() {
     let mut run = FakeRun::new();
     run.event(1.0, start("a", "short", None)).event(1.0, command("a", COMMAND));
     run.sample(1.001, |tick| clock(tick, 0.0));
@@ -265,7 +265,7 @@ fn a_command_too_short_to_be_seen_has_its_size_and_no_threads() {
 }
 
 #[test]
-fn a_phase_without_an_end_has_what_was_seen_and_says_so() {
+fn phase_without_an_end_has_what_was_sampled_and_notes_it() {
     let mut run = FakeRun::new();
     run.event(1.0, start("a", "lost", None));
     run.sample(1.001, |tick| clock(tick, 0.5));
@@ -278,7 +278,7 @@ fn a_phase_without_an_end_has_what_was_seen_and_says_so() {
 }
 
 #[test]
-fn what_was_not_measured_is_null_with_a_reason_and_not_zero() {
+fn values_not_measured_are_null_with_a_reason_and_not_zero() {
     let mut run = FakeRun::new();
     run.event(1.0, start("a", "blind", None)).event(2.0, end("a"));
     let summary = run.ends(3.0, |_| {}).summary();
@@ -289,7 +289,7 @@ fn what_was_not_measured_is_null_with_a_reason_and_not_zero() {
 }
 
 #[test]
-fn the_memory_of_the_monitor_does_not_grow_with_the_length_of_a_phase() {
+fn memory_of_the_monitor_does_not_grow_with_the_length_of_a_phase() {
     let size = |ticks: u32| {
         let mut run = FakeRun::new();
         run.event(0.5, start("a", "long", None));
@@ -305,7 +305,7 @@ fn the_memory_of_the_monitor_does_not_grow_with_the_length_of_a_phase() {
 }
 
 #[test]
-fn a_summary_of_before_phases_had_figures_is_still_read() {
+fn summary_from_before_phases_had_figures_is_still_read() {
     let old = r#"{"id": "1", "name": "a", "parent": null, "start_seconds": 0.5,
         "duration_seconds": 1.0, "cpu_time_seconds": null, "largest_process_bytes": null}"#;
     let phase: Phase = serde_json::from_str(old).unwrap();
@@ -330,7 +330,7 @@ fn many_phases_are_listed_up_to_a_number_and_are_all_in_the_statistics() {
 }
 
 #[test]
-fn open_phases_are_followed_up_to_a_number_and_the_others_are_counted() {
+fn open_phases_are_tracked_up_to_a_number_and_the_others_are_counted() {
     let mut run = FakeRun::new();
     for id in 0..100_000 {
         run.phase_starts(1.0, &id.to_string(), "open");

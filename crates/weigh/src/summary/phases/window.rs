@@ -1,6 +1,6 @@
-//! What is kept of one phase: a few peaks while it lasts, and how much the counters rose.
+//! What is kept of one phase: a few peaks while it lasts, and the deltas of the counters.
 
-use super::look::{Boundary, PhaseDelta, PhaseSample, rise};
+use super::sample::{Boundary, PhaseDelta, PhaseSample, rise};
 use crate::model::{End, ProcessId, Usage};
 use crate::record::events::Account;
 use crate::summary::alive::{PeakLevels, TreeSums, is_near};
@@ -14,14 +14,14 @@ pub(crate) struct PhaseWindow {
     pub id: String,
     pub name: String,
     pub parent: Option<String>,
-    /// Where the phase around it is among the windows.
+    /// The index of the enclosing phase among the windows.
     pub around: Option<usize>,
     pub start: f64,
-    /// Nothing when nobody told of its end.
+    /// `None` when its end was not reported.
     pub end: Option<f64>,
     /// The process of its command, once that is known.
     pub command: Option<ProcessId>,
-    /// Whether phases that are neither around it nor inside it ran at the same time.
+    /// Whether phases that neither enclose it nor are inside it ran at the same time.
     pub shared: bool,
     /// What `weigh mark` and `weigh phase` inside it have used themselves.
     pub helpers: Helpers,
@@ -43,42 +43,42 @@ pub(crate) struct Extent {
     pub sampled_at: f64,
     /// Resident memory over time, each shared page counted once.
     pub memory: Mean,
-    /// CPU time from look to look.
+    /// CPU time from sample to sample.
     pub cores: Rate,
-    /// What the memory of the whole run was not above.
+    /// Upper bounds of the memory of the whole run.
     pub upper_bounds: UpperBounds,
-    /// How many processes of its command were seen.
+    /// How many processes of its command were sampled.
     pub members: u64,
 }
 
 impl Extent {
-    /// Forgets all but what bounds the whole run: from here on the command alone counts.
+    /// Drops all but the bounds of the whole run: from here on only the command counts.
     pub(crate) fn begin_with_the_command(&mut self, members: u64) {
         let upper_bounds = std::mem::take(&mut self.upper_bounds);
         *self = Extent { upper_bounds, members, ..Extent::default() };
     }
 
-    /// Takes in what was seen at a look.
-    pub(crate) fn see(&mut self, seen: &PhaseExtremes, at: f64) {
-        seen.sums.raise_part_peaks(&mut self.levels, at);
-        if let Some(largest) = seen.largest {
-            match seen.is_largest_now() {
-                true => self.largest.see(largest as f64, at),
-                // A high-water mark that no sample met.
-                false => self.largest.see_between(largest as f64, self.sampled_at, at),
+    /// Adds a sample.
+    pub(crate) fn add(&mut self, extremes: &PhaseExtremes, at: f64) {
+        extremes.sums.raise_part_peaks(&mut self.levels, at);
+        if let Some(largest) = extremes.largest {
+            match extremes.is_largest_now() {
+                true => self.largest.add(largest as f64, at),
+                // A high-water mark that no sample reached.
+                false => self.largest.add_between(largest as f64, self.sampled_at, at),
             }
         }
         self.sampled_at = at;
-        if let Some(memory) = seen.sums.shared_counted_once() {
-            self.memory.see_memory(memory, at);
+        if let Some(memory) = extremes.sums.shared_counted_once() {
+            self.memory.add_memory(memory, at);
         }
-        if let Some(cpu) = seen.cpu {
-            self.cores.see(cpu, at);
+        if let Some(cpu) = extremes.cpu {
+            self.cores.add(cpu, at);
         }
     }
 }
 
-/// What was seen at a look of the processes that count for a phase.
+/// A sample of the processes that count for a phase.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PhaseExtremes {
     pub sums: TreeSums,
@@ -94,7 +94,7 @@ impl PhaseExtremes {
     }
 }
 
-/// How much the run's counters rose during a phase.
+/// Deltas of the run's counters during a phase.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     /// By the run's task clock.
@@ -106,23 +106,24 @@ pub(crate) struct Measured {
     pub io: Option<[PhaseDelta; 6]>,
     /// CPU time of the machine that went to interrupts and other guests.
     pub elsewhere: f64,
-    /// The most processes at either end, each of which the kernel cuts off at its clock ticks.
+    /// The most processes at either end, each of which the kernel truncates to its clock ticks.
     pub alive: usize,
 }
 
 impl Measured {
-    /// From the looks around both ends, on a machine with so many cores.
+    /// From the samples around both ends, on a machine with so many cores.
     pub(crate) fn between(start: &Boundary, end: &Boundary, cores: f64) -> Measured {
         let of = |counter: fn(&PhaseSample) -> Option<f64>| rise(start, end, counter, Some(cores));
         let part = |counter: fn(&PhaseSample) -> f64| {
-            rise(start, end, |look| Some(counter(look)), Some(cores)).map_or(0.0, |rise| rise.value)
+            rise(start, end, |sample| Some(counter(sample)), Some(cores))
+                .map_or(0.0, |rise| rise.value)
         };
-        let io = |which: usize| rise(start, end, |look| Some(look.io?[which]), None);
+        let io = |which: usize| rise(start, end, |sample| Some(sample.io?[which]), None);
         let last = end.after.unwrap_or(end.before);
         Measured {
-            clock: of(|look| look.clock),
-            summed: of(|look| look.summed),
-            split: (part(|look| look.split.0), part(|look| look.split.1)),
+            clock: of(|sample| sample.clock),
+            summed: of(|sample| sample.summed),
+            split: (part(|sample| sample.split.0), part(|sample| sample.split.1)),
             io: io(0).map(|first| std::array::from_fn(|which| io(which).unwrap_or(first))),
             elsewhere: (last.elsewhere - start.before.elsewhere).max(0.0),
             alive: start.after.unwrap_or(start.before).alive.max(last.alive),
@@ -137,14 +138,14 @@ mod tests {
     #[test]
     fn high_water_mark_of_a_phase_is_of_the_time_between_two_samples() {
         let mut extent = Extent::default();
-        let seen = |largest, resident| PhaseExtremes {
+        let extremes = |largest, resident| PhaseExtremes {
             largest: Some(largest),
             resident: Some(resident),
             ..PhaseExtremes::default()
         };
-        extent.see(&seen(50, 50), 1.0);
+        extent.add(&extremes(50, 50), 1.0);
         assert_eq!((extent.largest.at, extent.largest.after), (1.0, None));
-        extent.see(&seen(900, 60), 2.0);
+        extent.add(&extremes(900, 60), 2.0);
         assert_eq!((extent.largest.at, extent.largest.after), (2.0, Some(1.0)));
     }
 }

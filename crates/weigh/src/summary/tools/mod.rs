@@ -1,14 +1,12 @@
 //! The tools of a run: what all processes of one program used together.
 //!
-//! A process counts for the program it runs at the moment; an interpreter is called by
-//! its script. A process that did not run has no row for that tick, so what it had is
-//! carried on. Sums are kept up to date by what changed: a tick costs what its rows
-//! cost, however many processes there are. Of very many tools the heaviest are kept and
-//! the others counted together.
+//! A process counts for the program it runs at the time; an interpreter is named by its script. A
+//! process that did not run has no row for that tick, so its values are carried forward. Sums are
+//! updated incrementally: a tick costs what its rows cost, however many processes there are. Of
+//! very many tools the heaviest are kept and the others counted together.
 //!
-//! What surprised us: the CPU time of a process that is seen for the first time may be
-//! more than the time since it was seen. Its life began when it was started, which its
-//! start time tells, and not when somebody looked.
+//! What surprised us: the CPU time in the first sample of a process may be more than the time since
+//! the last tick. The process began at its start time, and not at its first sample.
 
 mod list;
 mod running;
@@ -35,38 +33,38 @@ use running::Sizes;
 
 /// All processes of a run that ran one program.
 ///
-/// What is unknown is null. Memory is sampled: a peak between two looks may have been higher.
+/// What is unknown is null. Memory is sampled: a peak between two ticks may have been higher.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tool {
-    /// What it is called: the program, or the script that an interpreter runs.
+    /// Its name: the program, or the script that an interpreter runs.
     pub name: String,
     /// How many programs this is: 1, but for the last entry, when the lightest of very many
     /// are together in it.
     pub programs: u64,
-    /// How many processes ran it, at some time of their lives.
+    /// How many processes ran it, at some time.
     pub instances: u64,
     /// The most at once; null in the entry for the lightest of very many.
     pub instances_peak: Option<u64>,
-    /// How often a process of it was there when everybody was looked at.
+    /// At how many complete ticks a process of it was alive, summed over its processes.
     pub samples: u64,
-    /// From the first coming to the last going.
+    /// From the first start to the last exit.
     pub duration_seconds: Option<f64>,
     /// CPU time of its processes while they ran it, as far as they were sampled.
     pub cpu_time_seconds: Option<f64>,
-    /// Exact when the end of each of its processes told all it used; else sampled, and what a
-    /// process used after its last sample is not in it. Estimated when the recording has lost who
-    /// ran what, or was changed.
+    /// Exact when the exit of each of its processes reported all it used; else sampled, and what a
+    /// process used after its last sample is not in it. Estimated when the recording has lost which
+    /// process ran what, or was corrupted.
     pub cpu_time_method: Option<Method>,
     /// The same in user mode.
     pub cpu_user_seconds: Option<f64>,
     /// The same in the kernel.
     pub cpu_system_seconds: Option<f64>,
-    /// Cores that they kept busy, over the duration; null when that is too short to say.
+    /// Cores used, over the duration; null when that is too short.
     pub cpu_cores_mean: Option<f64>,
-    /// The most cores they kept busy between two looks.
+    /// The most cores used between two ticks.
     pub cpu_cores_peak: Option<f64>,
-    /// The largest size of one of them, as the kernel remembers it.
+    /// The largest size of one of them, by the kernel's high-water mark.
     pub instance_memory_peak_bytes: Option<u64>,
     /// The largest private memory (USS) of one of them.
     pub instance_uss_peak_bytes: Option<u64>,
@@ -89,25 +87,25 @@ impl Tool {
     }
 }
 
-/// What the entry for the lightest of very many tools is called.
+/// The name of the entry for the lightest of very many tools.
 pub const OTHERS: &str = "others";
 
-/// Nobody reads a longer name.
+/// No reader needs a longer name.
 const LONGEST_NAME: usize = 60;
 
-/// The tool of a process of this kernel name and command line, unless it was said which.
+/// The tool of a process of this kernel name and command line, unless it was reported.
 pub fn tool_name(name: &str, command: Option<&[String]>, said: Option<&str>) -> String {
     let name = said.map_or_else(|| program_name(name, command), str::to_owned);
     ellipsize(&name, LONGEST_NAME)
 }
 
-/// Counts what each tool uses, moment by moment.
+/// Counts what each tool uses, tick by tick.
 #[derive(Debug)]
 pub(crate) struct Tools {
     /// Clock ticks from boot to the run's zero.
     zero: u64,
     main_exit: MainExit,
-    /// The tools of the commands' processes when they ended.
+    /// The tools of the commands' processes at their exit.
     main_tools: HashMap<ProcessId, String>,
     members: HashMap<ProcessId, ToolProcess>,
     list: List,
@@ -116,15 +114,15 @@ pub(crate) struct Tools {
 /// A process that is alive.
 #[derive(Debug, Default)]
 struct ToolProcess {
-    /// The place of the tool it runs.
+    /// The index of the tool it runs.
     tool: usize,
-    /// Whether there was a row about it.
-    is_seen: bool,
+    /// Whether it had a row.
+    has_row: bool,
     /// Its CPU time when it was last sampled, and when that was, or when it started.
     cpu: OwnCpu,
-    looked: f64,
+    sampled_at: f64,
     memory: LastKnownMemory,
-    /// What of it is in the sums of its tool.
+    /// Its part of the sums of its tool.
     counted: Sizes,
 }
 
@@ -141,34 +139,34 @@ impl Tools {
         }
     }
 
-    /// Takes in the rows of a tick.
+    /// Adds the rows of a tick.
     pub(crate) fn rows(&mut self, table: &Table, at: f64) {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
             let member = match self.members.entry(*id) {
                 Place::Occupied(place) => place.into_mut(),
-                // Its introduction is lost.
+                // Its start event is lost.
                 Place::Vacant(place) => {
-                    let born = self.list.possible(start_seconds(*id, self.zero), at);
-                    place.insert(ToolProcess::new(self.list.joined("?", born), born))
+                    let start = self.list.possible(start_seconds(*id, self.zero), at);
+                    place.insert(ToolProcess::new(self.list.joined("?", start), start))
                 }
             };
             member.renew(table, row, at, &mut self.list);
             self.main_exit.row(*id, table, row);
         }
-        // Only now: in the middle of a tick some are as they were and some as they are.
+        // Only now: in the middle of a tick some have old values and some new ones.
         self.list.settle();
-        if let Some(moved) = self.list.make_room() {
+        if let Some(moved) = self.list.cut_if_long() {
             self.members.values_mut().for_each(|member| member.tool = moved[member.tool]);
         }
     }
 
-    /// Everybody was looked at.
+    /// All processes were sampled.
     pub(crate) fn sample_completed(&mut self, at: f64) {
         self.list.sample_completed(at);
     }
 
-    /// Takes in something that happened.
+    /// Adds an event.
     pub(crate) fn event(&mut self, entry: &Entry) {
         let at = entry.seconds;
         match &entry.event {
@@ -180,14 +178,14 @@ impl Tools {
             Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 if let Some(member) = self.members.get(&id) {
-                    self.list.grew(member.tool, *memory_peak_bytes);
+                    self.list.raise_size(member.tool, *memory_peak_bytes);
                 }
                 self.ended(id, usage.as_ref(), *cpu_seconds, at);
             }
             Event::RunEnd(end) => {
                 for (main, size) in self.main_exit.own(end) {
                     if let Some(tool) = self.main_tools.get(&main) {
-                        self.list.named_grew(tool, size);
+                        self.list.raise_size_of(tool, size);
                     }
                 }
             }
@@ -202,21 +200,21 @@ impl Tools {
             Place::Occupied(place) if self.list.name(place.get().tool) == tool => {}
             Place::Occupied(place) => {
                 let member = place.into_mut();
-                self.list.left(member.tool, &member.counted, member.is_seen, at);
-                // Where one program ends and the next begins is between two samples.
+                self.list.left(member.tool, &member.counted, member.has_row, at);
+                // The exec is between two samples.
                 self.list.is_sampled(member.tool);
-                // What the last program had is not this one's.
-                let ToolProcess { is_seen, cpu, looked, .. } = *member;
+                // The values of the last program are not this one's.
+                let ToolProcess { has_row, cpu, sampled_at, .. } = *member;
                 let tool = self.list.joined(tool, at);
                 self.list.is_sampled(tool);
-                *member = ToolProcess { is_seen, cpu, ..ToolProcess::new(tool, looked) };
-                if is_seen {
-                    self.list.seen(tool);
+                *member = ToolProcess { has_row, cpu, ..ToolProcess::new(tool, sampled_at) };
+                if has_row {
+                    self.list.has_row(tool);
                 }
             }
             Place::Vacant(place) => {
-                let born = self.list.possible(start_seconds(id, self.zero), at);
-                place.insert(ToolProcess::new(self.list.joined(tool, born), born));
+                let start = self.list.possible(start_seconds(id, self.zero), at);
+                place.insert(ToolProcess::new(self.list.joined(tool, start), start));
             }
         }
     }
@@ -226,7 +224,7 @@ impl Tools {
         let cpu = member.cpu.ended(usage, clock, at);
         if let Some(cpu) = cpu {
             let before = member.cpu.sampled().unwrap_or_default();
-            self.list.used(member.tool, difference(cpu.times, before), (member.looked, at));
+            self.list.used(member.tool, difference(cpu.times, before), (member.sampled_at, at));
         }
         if !cpu.is_some_and(|cpu| cpu.is_exact) {
             self.list.is_sampled(member.tool);
@@ -234,11 +232,11 @@ impl Tools {
         if let Some(usage) = usage {
             if self.main_exit.ended(id, usage) {
                 self.main_tools.insert(id, self.list.name(member.tool).to_owned());
-            } else if !member.is_seen {
-                self.list.grew(member.tool, Some(usage.largest_rss_bytes));
+            } else if !member.has_row {
+                self.list.raise_size(member.tool, Some(usage.largest_rss_bytes));
             }
         }
-        self.list.left(member.tool, &member.counted, member.is_seen, at);
+        self.list.left(member.tool, &member.counted, member.has_row, at);
     }
 
     /// The tools of a run of so many seconds, those with most CPU time first, and the others.
@@ -257,18 +255,18 @@ pub(crate) fn machine_cores(manifest: &Manifest) -> f64 {
 
 impl ToolProcess {
     /// A process that runs a tool and was started then.
-    fn new(tool: usize, born: f64) -> ToolProcess {
-        ToolProcess { tool, looked: born, ..ToolProcess::default() }
+    fn new(tool: usize, start: f64) -> ToolProcess {
+        ToolProcess { tool, sampled_at: start, ..ToolProcess::default() }
     }
 
-    /// Takes in a row about it.
+    /// Adds a row of it.
     fn renew(&mut self, table: &Table, row: usize, at: f64, list: &mut List) {
-        if !std::mem::replace(&mut self.is_seen, true) {
-            list.seen(self.tool);
+        if !std::mem::replace(&mut self.has_row, true) {
+            list.has_row(self.tool);
         }
         if let Some(used) = self.cpu.row(table, row, at) {
-            list.used(self.tool, used, (self.looked, at));
-            self.looked = at;
+            list.used(self.tool, used, (self.sampled_at, at));
+            self.sampled_at = at;
         }
         let now = self.sizes(table, row, list);
         if now != self.counted {
@@ -277,14 +275,14 @@ impl ToolProcess {
         }
     }
 
-    /// What it has now, by its row and, where that has nothing, by the one before.
+    /// Its current values, by its row and, where that has none, carried forward.
     fn sizes(&mut self, table: &Table, row: usize, list: &mut List) -> Sizes {
         let threads = table.get::<ProcessState>(row).threads.or(self.counted.threads);
         let Some(memory) = self.memory.update(table, row) else {
             self.memory = LastKnownMemory::default();
             return Sizes { threads, ..Sizes::default() };
         };
-        list.grew(self.tool, memory.peak.max(memory.rss));
+        list.raise_size(self.tool, memory.peak.max(memory.rss));
         list.private(self.tool, memory.uss);
         let (rss, pss, uss) = (self.memory.rss, self.memory.pss(), self.memory.uss());
         Sizes { rss, pss, uss, size: pss.or(rss), threads }

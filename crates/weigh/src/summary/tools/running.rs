@@ -1,4 +1,4 @@
-//! One tool, and what its processes have at the moment.
+//! One tool, and the current values of its processes.
 
 use super::Tool;
 use crate::summary::curve::{Rate, SHORTEST_WINDOW, possible_cores};
@@ -26,7 +26,7 @@ struct Sum {
 
 impl Sum {
     fn change(&mut self, before: Option<u64>, now: Option<u64>) {
-        // A stranger's recording may hold sizes whose sum is beyond every number.
+        // A foreign recording may have sizes whose sum overflows.
         self.now = self.now.wrapping_sub(before.unwrap_or(0)).wrapping_add(now.unwrap_or(0));
         self.is_known |= now.is_some();
     }
@@ -38,16 +38,16 @@ impl Sum {
     }
 }
 
-/// Threads of the processes of a tool: it can use no more cores than these.
+/// Threads of the processes of a tool: an upper bound of the cores it can use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Threads {
     now: u64,
-    /// Processes of which it is known.
+    /// Processes whose threads are known.
     known: u64,
     /// The most since the last window began, and the most of all time.
     most: u64,
     most_ever: u64,
-    /// Whether one ended of which it was not known: in this window, and at any time.
+    /// Whether one exited whose threads were not known: in this window, and at any time.
     is_unknown: bool,
     was_unknown: bool,
 }
@@ -60,7 +60,7 @@ impl Threads {
         self.most_ever = self.most_ever.max(self.now);
     }
 
-    /// A process ended whose threads are known, or not.
+    /// A process exited whose threads are known, or not.
     fn left(&mut self, are_known: bool) {
         self.is_unknown |= !are_known;
         self.was_unknown |= !are_known;
@@ -89,22 +89,22 @@ pub(super) struct Running {
     pub(super) tool: Tool,
     /// Processes that run it.
     pub(super) alive: u64,
-    /// Those of them that there was a row about.
-    seen: u64,
-    /// The look up to which samples are counted.
+    /// Those of them that had a row.
+    with_row: u64,
+    /// The tick up to which samples are counted.
     counted_to: u64,
     rss: Sum,
     pss: Sum,
     uss: Sum,
     size: Sum,
-    came: f64,
-    went: f64,
+    first_start: f64,
+    last_exit: f64,
     cores: Rate,
-    /// CPU time at the last look that it changed in, which look that was, and when.
+    /// CPU time at the last tick at which it changed, the number of that tick, and its time.
     cpu_before: f64,
-    look_before: u64,
-    looked_before: f64,
-    /// CPU time that came since the last look and was used before it.
+    tick_before: u64,
+    tick_time_before: f64,
+    /// CPU time that was added since the last tick and used before it.
     earlier: f64,
     threads: Threads,
     pub(super) is_touched: bool,
@@ -113,63 +113,69 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(name: &str, born: f64, completed: u64) -> Running {
+    pub(super) fn new(name: &str, start: f64, completed: u64) -> Running {
         let tool = Tool { name: name.to_owned(), programs: 1, ..Tool::default() };
-        Running { tool, came: born, went: born, counted_to: completed, ..Running::default() }
+        Running {
+            tool,
+            first_start: start,
+            last_exit: start,
+            counted_to: completed,
+            ..Running::default()
+        }
     }
 
     /// One more process runs it.
-    pub(super) fn joined(&mut self, born: f64) {
+    pub(super) fn joined(&mut self, start: f64) {
         if self.alive == 0 {
-            // Nobody was there until now.
-            self.see_cores(self.cpu(), born);
+            // No process ran it until now.
+            self.add_cores(self.cpu(), start);
         }
         self.tool.instances += 1;
         self.alive += 1;
-        self.came = self.came.min(born);
+        self.first_start = self.first_start.min(start);
     }
 
-    /// There is a row about one more of its processes.
-    pub(super) fn seen(&mut self, completed: u64) {
+    /// One more of its processes has a row.
+    pub(super) fn has_row(&mut self, completed: u64) {
         self.count_samples(completed);
-        self.seen += 1;
+        self.with_row += 1;
     }
 
     /// A process does not run it any more.
-    pub(super) fn left(&mut self, sizes: &Sizes, was_seen: bool, at: f64, completed: u64) {
+    pub(super) fn left(&mut self, sizes: &Sizes, had_row: bool, at: f64, completed: u64) {
         self.count_samples(completed);
-        self.seen -= u64::from(was_seen);
+        self.with_row -= u64::from(had_row);
         self.alive -= 1;
         self.threads.left(sizes.threads.is_some());
         self.resized(sizes, &Sizes::default());
-        self.went = self.went.max(at);
+        self.last_exit = self.last_exit.max(at);
         if self.alive == 0 {
-            self.see_earlier();
-            self.see_cores(self.cpu(), at);
+            self.add_earlier();
+            self.add_cores(self.cpu(), at);
         }
     }
 
     /// So much CPU time was used until then.
-    fn see_cores(&mut self, cpu: f64, at: f64) {
-        if self.cores.see_within(cpu, at, self.threads.cores(self.alive)) {
+    fn add_cores(&mut self, cpu: f64, at: f64) {
+        if self.cores.add_within(cpu, at, self.threads.cores(self.alive)) {
             self.threads.begin_window();
         }
     }
 
-    /// What was used until the last look is known by now, also by those who were looked at
+    /// What was used until the last tick is known by now, also of processes that were sampled
     /// before it.
-    fn see_earlier(&mut self) {
+    fn add_earlier(&mut self) {
         self.cpu_before += std::mem::take(&mut self.earlier);
-        self.see_cores(self.cpu_before, self.looked_before);
+        self.add_cores(self.cpu_before, self.tick_time_before);
     }
 
-    /// Whoever is there was there at every look since the last change.
+    /// The live processes were alive at every tick since the last change.
     fn count_samples(&mut self, completed: u64) {
-        self.tool.samples += self.seen * (completed - self.counted_to);
+        self.tool.samples += self.with_row * (completed - self.counted_to);
         self.counted_to = completed;
     }
 
-    /// One of its processes used CPU time. A share of it was before the last look.
+    /// One of its processes used CPU time. A share of it was before the last tick.
     pub(super) fn used(&mut self, [user, system, together]: CpuTimes, earlier: f64) {
         self.earlier += earlier * together;
         for (sum, seconds) in [
@@ -185,7 +191,7 @@ impl Running {
         self.tool.cpu_time_seconds.unwrap_or(0.0)
     }
 
-    /// What one of its processes has now.
+    /// The current values of one of its processes.
     pub(super) fn resized(&mut self, before: &Sizes, now: &Sizes) {
         self.rss.change(before.rss, now.rss);
         self.pss.change(before.pss, now.pss);
@@ -194,7 +200,7 @@ impl Running {
         self.threads.change(before.threads, now.threads);
     }
 
-    /// What is there now was there at one moment.
+    /// The current sums are of one time.
     pub(super) fn settle(&mut self) {
         let tool = &mut self.tool;
         tool.instances_peak = tool.instances_peak.max(Some(self.alive));
@@ -204,39 +210,39 @@ impl Running {
         self.size.raise(&mut tool.memory_peak_bytes);
     }
 
-    /// Everybody was looked at now, for the `look`th time, and before that at `before`.
+    /// All processes were sampled now, at tick number `tick`, and before that as in `sample_times`.
     ///
-    /// One weigh looks at everybody at one moment. In a round of several each is looked at at
-    /// another, so it is known one round later what all had used at one moment: CPU time of
-    /// different stretches of time, added up, would be more cores than there are.
-    pub(super) fn sampled(&mut self, look: u64, at: f64, sample_times: &SampleTimes) {
-        let stood_still = self.look_before + 1 < look;
+    /// One weigh samples all processes at one tick. In a round of several each is sampled at
+    /// another time, so it is known one round later what all had used at one time: the sum of CPU
+    /// time over different time spans would be more cores than there are.
+    pub(super) fn sampled(&mut self, tick: u64, at: f64, sample_times: &SampleTimes) {
+        let was_unchanged = self.tick_before + 1 < tick;
         if sample_times.in_rounds() {
-            if stood_still {
-                self.see_cores(self.cpu_before, self.looked_before);
-                self.see_cores(self.cpu_before, sample_times.certain());
+            if was_unchanged {
+                self.add_cores(self.cpu_before, self.tick_time_before);
+                self.add_cores(self.cpu_before, sample_times.certain());
             }
-            self.see_cores(self.cpu_before + self.earlier, sample_times.last());
+            self.add_cores(self.cpu_before + self.earlier, sample_times.last());
             self.earlier = 0.0;
         } else {
-            if stood_still {
-                self.see_cores(self.cpu_before, sample_times.last());
+            if was_unchanged {
+                self.add_cores(self.cpu_before, sample_times.last());
             }
-            self.see_cores(self.cpu(), at);
+            self.add_cores(self.cpu(), at);
         }
-        (self.cpu_before, self.look_before, self.looked_before) = (self.cpu(), look, at);
+        (self.cpu_before, self.tick_before, self.tick_time_before) = (self.cpu(), tick, at);
     }
 
-    /// What it used, in a run of so many seconds and looks, on so many cores.
+    /// What it used, in a run of so many seconds and ticks, on so many cores.
     pub(super) fn finish(mut self, duration: f64, completed: u64, machine: f64) -> Tool {
         self.settle();
         self.count_samples(completed);
         if self.alive > 0 {
-            self.see_cores(self.cpu_before, self.looked_before);
+            self.add_cores(self.cpu_before, self.tick_time_before);
         }
-        // Moments are counted from just before exec, and the last look is after the exit.
-        let went = if self.alive > 0 { duration } else { self.went.min(duration) };
-        let lasted = (went - self.came).max(0.0);
+        // Times are counted from just before exec, and the last sample is after the exit.
+        let last_exit = if self.alive > 0 { duration } else { self.last_exit.min(duration) };
+        let lasted = (last_exit - self.first_start).max(0.0);
         let mut tool = self.tool;
         let is_sampled = self.is_sampled || self.alive > 0;
         tool.cpu_time_method =
@@ -246,14 +252,14 @@ impl Running {
         let cores = |cpu| possible_cores(cpu, lasted, most).min(machine);
         tool.cpu_cores_mean =
             tool.cpu_time_seconds.filter(|_| lasted >= SHORTEST_WINDOW).map(cores);
-        // Over the whole of its time it was not busier than at the busiest of it.
+        // Its mean is at most its peak.
         let peak = self.cores.peak.value.map(|peak| peak.min(machine));
         tool.cpu_cores_peak = match (peak, tool.cpu_cores_mean) {
             (Some(peak), Some(mean)) => Some(peak.max(mean)),
             (peak, mean) => peak.or(mean),
         };
-        // One that came and went between two looks was there all the same, with its memory:
-        // all of them together had no less than the largest of them.
+        // One that started and exited between two ticks existed all the same, with its memory: the
+        // sum is at least the largest of them.
         tool.instances_peak = tool.instances_peak.max(Some(1));
         let largest = tool.instance_memory_peak_bytes;
         tool.memory_peak_bytes = tool.memory_peak_bytes.max(largest);
@@ -261,9 +267,9 @@ impl Running {
         tool
     }
 
-    /// When it came and went, while others are added to it.
+    /// When it started and exited, while others are added to it.
     pub(super) fn span(&self) -> (f64, f64) {
-        (self.came, if self.alive > 0 { f64::INFINITY } else { self.went })
+        (self.first_start, if self.alive > 0 { f64::INFINITY } else { self.last_exit })
     }
 }
 

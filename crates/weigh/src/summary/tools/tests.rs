@@ -1,4 +1,4 @@
-//! What each tool used, against runs whose truth is written down beside them.
+//! What each tool used, in runs with known values.
 
 use super::list::MOST_TOOLS;
 use super::*;
@@ -26,7 +26,7 @@ fn is_about(value: Option<f64>, truth: f64) {
 }
 
 #[test]
-fn a_tool_has_what_its_instances_have_together() {
+fn tool_has_the_sum_of_its_instances() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "sh /opt/ktools/run.sh");
     run.sample(0.0, |tick| sizes(tick, MAIN, 2, 1, 1));
@@ -39,7 +39,7 @@ fn a_tool_has_what_its_instances_have_together() {
         cpu(tick, nth(100), 0.75, 0.25);
         cpu(tick, nth(101), 0.5, 0.5);
     });
-    // Nobody runs: no rows, and everybody is there all the same.
+    // No process runs: there are no rows, and all processes are alive all the same.
     run.sample(3.0, |_| {});
     run.exits(4.0, nth(100)).sample(4.0, |tick| sizes(tick, nth(101), 95, 95, 95));
     run.exits(5.0, nth(101)).sample(5.0, |_| {});
@@ -53,7 +53,7 @@ fn a_tool_has_what_its_instances_have_together() {
     is_about(gulmc.cpu_user_seconds, 1.25);
     is_about(gulmc.cpu_system_seconds, 0.75);
     is_about(gulmc.cpu_time_seconds, 2.0);
-    // Started one second after the command, gone at five.
+    // Started one second after the command, exited at five.
     is_about(gulmc.duration_seconds, 4.0);
     is_about(gulmc.cpu_cores_mean, 0.5);
     is_about(gulmc.cpu_cores_peak, 2.0);
@@ -63,14 +63,14 @@ fn a_tool_has_what_its_instances_have_together() {
 }
 
 #[test]
-fn a_process_that_did_not_run_keeps_what_it_had() {
+fn values_of_a_process_that_did_not_run_are_carried_forward() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "./work hard").starts(1.0, CHILD, "./work more");
     run.sample(1.0, |tick| {
         memory(tick, MAIN, 100 * MIB, 100 * MIB, None);
         memory(tick, CHILD, 50 * MIB, 50 * MIB, Some(30 * MIB));
     });
-    // Only one of them ran, and a look at shares is not part of every row.
+    // Only one of them ran, and not every row has a sample of shares.
     run.sample(2.0, |tick| memory(tick, MAIN, 120 * MIB, 120 * MIB, None));
     run.exits(3.0, CHILD).sample(3.0, |tick| memory(tick, MAIN, 130 * MIB, 130 * MIB, None));
     let summary = run.ends(3.0, |_| {}).summary();
@@ -82,19 +82,19 @@ fn a_process_that_did_not_run_keeps_what_it_had() {
 }
 
 #[test]
-fn sizes_of_different_moments_are_not_added_up() {
+fn sizes_of_different_ticks_are_not_summed() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").starts(0.0, CHILD, "work");
     run.sample(1.0, |tick| {
         sizes(tick, MAIN, 10, 10, 10);
         sizes(tick, CHILD, 100, 100, 100);
     });
-    // The first grows where the second shrinks.
+    // The first grows while the second shrinks.
     run.sample(2.0, |tick| {
         sizes(tick, MAIN, 100, 100, 100);
         sizes(tick, CHILD, 10, 10, 10);
     });
-    // One goes and another comes at the same moment.
+    // One exits and another starts at the same time.
     run.starts(3.0, nth(1), "work").exits(3.0, CHILD);
     run.sample(3.0, |tick| sizes(tick, nth(1), 9, 9, 9));
     let summary = run.ends(3.0, |_| {}).summary();
@@ -104,7 +104,7 @@ fn sizes_of_different_moments_are_not_added_up() {
 }
 
 #[test]
-fn a_process_counts_for_the_program_it_is_at_the_moment() {
+fn process_counts_for_the_program_it_runs_at_the_time() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "bash ./build.sh");
     run.sample(1.0, |tick| {
@@ -128,7 +128,7 @@ fn a_process_counts_for_the_program_it_is_at_the_moment() {
 }
 
 #[test]
-fn a_pid_used_again_is_another_instance() {
+fn reused_pid_is_another_instance() {
     let again = ProcessId { pid: CHILD.pid, started: 400 };
     let mut run = FakeRun::new();
     run.starts(1.0, CHILD, "fmpy").sample(1.0, |tick| cpu(tick, CHILD, 5.0, 0.0));
@@ -140,8 +140,8 @@ fn a_pid_used_again_is_another_instance() {
 }
 
 #[test]
-fn who_is_busy_from_the_start_is_busy_at_the_first_look() {
-    // Started half a second before the look that found it.
+fn process_busy_from_its_start_is_busy_at_its_first_sample() {
+    // Started half a second before its first sample.
     let busy = nth(150);
     let mut run = FakeRun::new();
     run.sample(1.0, |_| {})
@@ -155,7 +155,7 @@ fn who_is_busy_from_the_start_is_busy_at_the_first_look() {
 }
 
 #[test]
-fn a_burst_after_a_rest_is_not_spread_over_the_rest() {
+fn burst_after_sleep_is_not_spread_over_the_sleep() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").sample(0.0, |tick| cpu(tick, MAIN, 0.0, 0.0));
     (1..60).for_each(|second| {
@@ -167,7 +167,7 @@ fn a_burst_after_a_rest_is_not_spread_over_the_rest() {
 }
 
 #[test]
-fn one_that_was_never_looked_at_is_counted_and_its_account_taken() {
+fn process_that_was_never_sampled_counts_with_its_wait4_usage() {
     let mut run = FakeRun::new();
     run.starts(1.0, CHILD, "daemon").reaped(1.5, CHILD, usage(2.0, 7 * MIB));
     run.sample(2.0, |_| {});
@@ -182,10 +182,10 @@ fn one_that_was_never_looked_at_is_counted_and_its_account_taken() {
 }
 
 #[test]
-fn a_tool_that_lived_between_two_samples_has_the_memory_of_its_account_and_not_none() {
+fn tool_between_two_samples_has_the_memory_that_wait4_reports() {
     let mut run = FakeRun::new();
     run.starts(1.1, CHILD, "fmpy");
-    // It has exited when it is looked at for the first time: its memory is gone.
+    // It has exited by its first sample: its memory is zero.
     run.sample(1.5, |tick| {
         cpu(tick, CHILD, 0.25, 0.0);
         sizes(tick, CHILD, 0, 0, 0);
@@ -209,7 +209,7 @@ fn a_tool_that_lived_between_two_samples_has_the_memory_of_its_account_and_not_n
 }
 
 #[test]
-fn a_tool_uses_no_more_cores_than_it_has_threads_in_a_short_last_window() {
+fn tool_uses_at_most_as_many_cores_as_threads_in_a_short_last_window() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work");
     // The kernel's clock has counted one step more than there was time.
@@ -226,11 +226,11 @@ fn a_tool_uses_no_more_cores_than_it_has_threads_in_a_short_last_window() {
 }
 
 #[test]
-fn workers_that_are_looked_at_at_different_moments_do_not_use_each_other_s_time() {
+fn workers_sampled_at_different_times_do_not_exceed_their_cores() {
     let mut run = FakeRun::merged();
     run.starts(0.0, MAIN, "gulmc").starts(0.0, CHILD, "gulmc");
-    // Both are busy with one core all the time. The first is looked at early in one round and
-    // late in the next: what it used in between is that of nearly two rounds.
+    // Both use one core all the time. The first is sampled early in one round and late in the next:
+    // what it used in between is that of nearly two rounds.
     for (first, round) in [(0.1, 0.5), (0.95, 1.0), (1.05, 1.5), (1.95, 2.0), (2.1, 2.5)] {
         run.sample_some(first, |tick| cpu(tick, MAIN, first, 0.0));
         run.sample(round, |tick| cpu(tick, CHILD, round - 0.01, 0.0));
@@ -286,7 +286,7 @@ fn cpu_time_is_exact_of_reaped_processes_and_the_rest_is_unattributed() {
 }
 
 #[test]
-fn rest_of_the_cpu_time_has_no_upper_bound_where_processes_have_more_than_all() {
+fn unattributed_cpu_time_has_no_upper_bound_where_processes_exceed_the_total() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "main").starts(0.0, CHILD, "worker");
     run.sample(1.0, |tick| {
@@ -301,7 +301,7 @@ fn rest_of_the_cpu_time_has_no_upper_bound_where_processes_have_more_than_all() 
 }
 
 #[test]
-fn the_size_of_the_command_s_own_process_is_that_of_its_account() {
+fn size_of_the_main_process_is_that_of_wait4() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").sample(1.0, |tick| sizes(tick, MAIN, 10, 10, 10));
     run.reaped(2.0, MAIN, usage(1.0, 30 * MIB));
@@ -310,7 +310,7 @@ fn the_size_of_the_command_s_own_process_is_that_of_its_account() {
 }
 
 #[test]
-fn of_very_many_tools_the_small_ones_are_counted_together() {
+fn lightest_of_very_many_tools_are_counted_together() {
     const ALL: u32 = 3000;
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "main").sample(0.0, |tick| cpu(tick, MAIN, 1.0, 0.0));
@@ -335,7 +335,7 @@ fn of_very_many_tools_the_small_ones_are_counted_together() {
 }
 
 #[test]
-fn a_process_whose_introduction_is_lost_has_a_tool_without_a_name() {
+fn process_with_a_lost_start_event_has_a_tool_without_a_name() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| cpu(tick, CHILD, 2.0, 0.0));
     let summary = run.ends(1.0, |_| {}).summary();
@@ -343,7 +343,7 @@ fn a_process_whose_introduction_is_lost_has_a_tool_without_a_name() {
 }
 
 #[test]
-fn a_tool_of_an_older_or_newer_summary_is_read() {
+fn tool_of_an_older_or_newer_summary_is_read() {
     let tool: Tool = serde_json::from_str(r#"{"name": "x", "later": [1]}"#).unwrap();
     assert_eq!(tool, Tool { name: "x".to_owned(), ..Tool::default() });
     assert_eq!(serde_json::from_str::<Vec<Tool>>("[]").unwrap(), []);

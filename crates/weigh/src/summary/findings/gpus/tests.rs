@@ -86,7 +86,7 @@ impl FakeGpu {
     }
 }
 
-/// A run of so many seconds that kept so many cores busy.
+/// A run of so many seconds that used so many cores.
 fn ran(seconds: f64, cores: f64, gpus: &[FakeGpu]) -> Summary {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train");

@@ -7,7 +7,7 @@ use super::super::super::gpus::GpuSummary;
 use super::super::super::group::CgroupUsage;
 use super::super::super::node::Node;
 use super::super::super::{Finding, Severity, Summary};
-use super::super::strain::IO_FULL;
+use super::super::pressure::IO_FULL;
 use super::super::{finding, value, with_slurm};
 use super::{AT_WORK, RunGpus, named, names};
 use crate::quantity;

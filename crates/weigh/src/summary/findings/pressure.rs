@@ -1,8 +1,8 @@
-//! What held a run up: waiting for CPUs, memory and storage, swapping, heat and quotas.
+//! What slowed a run down: waiting for CPUs, memory and storage, swapping, temperature and quotas.
 //!
-//! Time spent waiting is the kernel's own (pressure stall information): that of the run's
-//! control group where one was followed, else that of the machine, which is also other
-//! people's. Runs of a few seconds say nothing here.
+//! Time spent waiting is the kernel's own (pressure stall information): that of the run's cgroup
+//! where one was monitored, else that of the machine, which includes other users. Runs of a few
+//! seconds give no finding here.
 
 use serde_json::json;
 
@@ -14,8 +14,8 @@ use super::{LONG_ENOUGH, finding, value, with_slurm};
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 
-/// Shares of the time from which waiting is worth a word. While everybody waits, nothing is
-/// done at all; that somebody waits for a CPU is ordinary where all of them are used.
+/// Shares of the time from which waiting is reported. While all tasks wait ("full"), no work is
+/// done at all; that some task waits for a CPU is normal where all of them are used.
 const MEMORY_FULL: f64 = 0.05;
 pub(super) const IO_FULL: f64 = 0.2;
 const CPU_SOME: f64 = 0.5;
@@ -23,24 +23,24 @@ const CPU_SOME: f64 = 0.5;
 /// On a machine that is less busy, a task that waits is bound to a CPU, and others are free.
 const BUSY: f64 = 0.9;
 
-/// Parts of the CPU time used on the machine from which it is the run that kept its CPUs busy,
-/// and below which it is others.
+/// Shares of the machine's CPU time from which it is the run that kept its CPUs busy, and below
+/// which it is other processes.
 const OWN_SHARE: f64 = 0.9;
 const OTHERS_SHARE: f64 = 0.5;
 
-/// Pages that come back were needed; those that only go were not.
+/// Pages that are swapped back in were needed; those that are only swapped out were not.
 const SWAPPED_IN: f64 = 16.0 * MIB;
 const SWAPPED: f64 = 64.0 * MIB;
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// A CPU is slowed down now and then without harm.
+/// Some thermal throttling of a CPU is harmless.
 const TIMES_TOO_HOT: f64 = 10.0;
 
-/// Quotas are used up in a period now and then.
+/// A quota is used up in some periods.
 const THROTTLED_PERIODS: f64 = 0.1;
 const THROTTLED_SECONDS: f64 = 1.0;
 
-/// Everything that held the run up.
+/// Everything that slowed the run down.
 pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Finding> {
     if summary.run.measured() < LONG_ENOUGH {
         return Vec::new();
@@ -58,7 +58,7 @@ struct Pressed<'a> {
     group: &'a PressureTime,
 }
 
-/// How long somebody waited, what part of the time that is, and where.
+/// How long some task waited, what part of the time that is, and where.
 struct Waited {
     seconds: f64,
     share: f64,
@@ -141,8 +141,8 @@ impl Pressed<'_> {
         }
         let used = value(self.summary, FigureId::CpuCoresMean)?;
         let cores = self.summary.host.cores_allowed;
-        let whose = self.whose(&waited, used);
-        let advice = match whose {
+        let cause = self.cause(&waited, used);
+        let advice = match cause {
             PressureCause::Own => self.fewer_threads(cores),
             PressureCause::Shared => String::new(),
             PressureCause::Others => {
@@ -155,7 +155,7 @@ impl Pressed<'_> {
         evidence["cores"] = cores.into();
         finding(
             "cpu.pressure",
-            if whose == PressureCause::Others { Severity::Warning } else { Severity::Note },
+            if cause == PressureCause::Others { Severity::Warning } else { Severity::Note },
             format!(
                 "{} tasks {} waited for a CPU; this run used {used:.2} of {cores} cores.",
                 waited.time(),
@@ -166,9 +166,9 @@ impl Pressed<'_> {
         )
     }
 
-    /// Who made tasks wait: the pressure of a control group is the run's own; on the machine the
-    /// run's part of the CPU time that was used there decides.
-    fn whose(&self, waited: &Waited, used: f64) -> PressureCause {
+    /// Which processes made tasks wait: the pressure of a cgroup is the run's own; on the machine
+    /// the run's share of its CPU time decides.
+    fn cause(&self, waited: &Waited, used: f64) -> PressureCause {
         let machine = self.summary.parts.system.figures.get(FigureId::CpuTime);
         let of_machine = machine.and_then(|time| time.value).filter(|time| *time > 0.0);
         let share = value(self.summary, FigureId::CpuTime).zip(of_machine);
@@ -196,7 +196,7 @@ impl Pressed<'_> {
     }
 }
 
-/// Who kept the CPUs busy that tasks waited for.
+/// Which processes kept the CPUs busy that tasks waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PressureCause {
     Own,
@@ -205,16 +205,20 @@ enum PressureCause {
 }
 
 fn swapping(node: &Node) -> Option<Finding> {
-    let (came, went) = (node.swapped_in.total()?, node.swapped_out.total()?);
-    if came < SWAPPED_IN || came + went < SWAPPED {
+    let (swapped_in, swapped_out) = (node.swapped_in.total()?, node.swapped_out.total()?);
+    if swapped_in < SWAPPED_IN || swapped_in + swapped_out < SWAPPED {
         return None;
     }
     let bytes = |value: f64| quantity::bytes(value, Units::Binary);
     finding(
         "memory.swapping",
         Severity::Warning,
-        format!("The machine swapped {} out and {} back in.", bytes(went), bytes(came)),
-        json!({"swapped_in_bytes": came, "swapped_out_bytes": went}),
+        format!(
+            "The machine swapped {} out and {} back in.",
+            bytes(swapped_out),
+            bytes(swapped_in)
+        ),
+        json!({"swapped_in_bytes": swapped_in, "swapped_out_bytes": swapped_out}),
         "Run it where there is more memory, or with less at once; who is swapped out: smem -s swap",
     )
 }
@@ -241,7 +245,7 @@ fn quota(group: &CgroupUsage) -> Option<Finding> {
 }
 
 fn too_hot(node: &Node) -> Option<Finding> {
-    let times = node.heat.total().filter(|times| *times >= TIMES_TOO_HOT)?;
+    let times = node.thermal_throttles.total().filter(|times| *times >= TIMES_TOO_HOT)?;
     finding(
         "cpu.too_hot",
         Severity::Warning,
@@ -267,10 +271,10 @@ mod tests {
     use crate::model::settings::Settings;
     use crate::testing::{FakeRun, MAIN, usage};
 
-    /// A run of ten seconds on four cores that kept so many of them busy, with one row at its
-    /// beginning and one at its end.
+    /// A run of ten seconds on four cores that used so many of them, with one row at its beginning
+    /// and one at its end.
     fn ended<R: Row>(mut run: FakeRun, cores: f64, rows: [R; 2]) -> Summary {
-        // Of the machine all cores are busy.
+        // All cores of the machine are busy.
         let busy = |second: f64| NodeCpu {
             user: Some(4.0 * second),
             nice: Some(0.0),
@@ -308,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_memory_and_storage_is_told_as_a_share_of_the_time() {
+    fn memory_and_storage_pressure_is_reported_as_a_share_of_the_time() {
         let summary = pressed(3.0, 0.0, 2.5, 4.0);
         assert_eq!(codes(&summary), ["memory.pressure", "io.pressure"]);
         assert_eq!(
@@ -320,7 +324,7 @@ mod tests {
         assert!(codes(&pressed(3.0, 4.0, 0.4, 1.9)).is_empty(), "a little is ordinary");
     }
 
-    /// A run whose main process has so many threads, and which others may share the machine with.
+    /// A run whose main process has so many threads, on a machine that other users may share.
     fn crowded(cores: f64, threads: u64, change: impl FnOnce(&mut FakeRun)) -> Finding {
         let mut run = FakeRun::new();
         change(&mut run);
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_cpu_says_whether_the_run_or_others_kept_them_busy() {
+    fn cpu_pressure_reports_whether_the_run_or_others_kept_the_cpus_busy() {
         let own = crowded(3.9, 16, |_| {});
         assert_eq!(
             own.sentence,
@@ -351,14 +355,14 @@ mod tests {
     }
 
     #[test]
-    fn fewer_threads_are_advised_only_to_a_process_that_has_too_many() {
+    fn fewer_threads_are_advised_only_for_a_process_that_has_too_many() {
         assert_eq!(crowded(3.9, 1, |_| {}).advice, "", "one thread each");
         let shared = crowded(3.0, 16, |_| {});
         assert_eq!((shared.advice.as_str(), shared.severity), ("", Severity::Note), "75 % of it");
     }
 
     #[test]
-    fn options_of_slurm_are_named_inside_its_jobs_alone() {
+    fn slurm_options_are_named_only_inside_slurm_jobs() {
         let inside = |scheduler: &'static str| {
             crowded(1.0, 1, |run| {
                 run.manifest.job = Some(json!({"scheduler": scheduler}));
@@ -374,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_says_nothing_of_the_machine() {
+    fn short_run_gives_no_finding_on_the_machine() {
         let mut run = FakeRun::new();
         run.sample(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
         run.sample(2.0, |tick| tick.put(Entity::Single, &pressure(2.0, 2.0, 2.0)));
@@ -386,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_control_group_waited_is_better_than_what_the_machine_did() {
+    fn pressure_of_the_cgroup_is_preferred_to_that_of_the_machine() {
         let waited = |memory| GroupPressure {
             cpu_some: Some(0.0),
             memory_full: Some(memory),
@@ -406,33 +410,37 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_is_used_up_is_told_with_its_periods() {
-        let held_back = |periods, throttled_periods, throttled| GroupThrottling {
+    fn used_up_quota_is_reported_with_its_periods() {
+        let throttling_row = |periods, throttled_periods, throttled| GroupThrottling {
             periods: Some(periods),
             throttled_periods: Some(throttled_periods),
             throttled: Some(throttled),
             ..GroupThrottling::default()
         };
-        let end = |row| ended(of_group(), 3.0, [held_back(0, 0, 0.0), row]);
-        let summary = end(held_back(100, 47, 12.5));
+        let end = |row| ended(of_group(), 3.0, [throttling_row(0, 0, 0.0), row]);
+        let summary = end(throttling_row(100, 47, 12.5));
         assert_eq!(
             found(&summary, "cpu.throttled").unwrap().sentence,
             "Its control group's quota of CPU time was used up in 47 of 100 periods: its CPUs stood \
              still for 12.50 s together."
         );
-        assert!(codes(&end(held_back(100, 5, 12.5))).is_empty());
-        assert!(codes(&end(held_back(100, 47, 0.5))).is_empty());
+        assert!(codes(&end(throttling_row(100, 5, 12.5))).is_empty());
+        assert!(codes(&end(throttling_row(100, 47, 0.5))).is_empty());
     }
 
     #[test]
-    fn swapping_counts_when_pages_come_back() {
-        let swapped = |came: u64, went: u64| {
-            let row = |came, went| NodePaging {
-                swapped_in: Some(came << 20),
-                swapped_out: Some(went << 20),
+    fn swapping_counts_when_pages_are_swapped_back_in() {
+        let swapped = |swapped_in: u64, swapped_out: u64| {
+            let row = |swapped_in, swapped_out| NodePaging {
+                swapped_in: Some(swapped_in << 20),
+                swapped_out: Some(swapped_out << 20),
                 ..NodePaging::default()
             };
-            ended(FakeRun::new(), 3.0, [row(1000, 1000), row(1000 + came, 1000 + went)])
+            ended(
+                FakeRun::new(),
+                3.0,
+                [row(1000, 1000), row(1000 + swapped_in, 1000 + swapped_out)],
+            )
         };
         assert_eq!(
             found(&swapped(48, 100), "memory.swapping").unwrap().sentence,
@@ -443,8 +451,8 @@ mod tests {
     }
 
     #[test]
-    fn heat_is_told_when_it_slowed_cpus_down_again_and_again() {
-        let slowed = |cores: u64, packages| {
+    fn repeated_thermal_throttling_of_cpus_is_reported() {
+        let throttled = |cores: u64, packages| {
             let row = |cores, packages| NodeThrottle {
                 cores: Some(cores),
                 packages,
@@ -452,8 +460,8 @@ mod tests {
             };
             ended(FakeRun::new(), 3.0, [row(7, packages), row(7 + cores, packages)])
         };
-        let finding = found(&slowed(57, Some(3)), "cpu.too_hot").unwrap();
+        let finding = found(&throttled(57, Some(3)), "cpu.too_hot").unwrap();
         assert_eq!(finding.sentence, "Heat slowed down cores or packages of the machine 57 times.");
-        assert!(codes(&slowed(9, None)).is_empty());
+        assert!(codes(&throttled(9, None)).is_empty());
     }
 }

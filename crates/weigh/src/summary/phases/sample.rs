@@ -1,17 +1,17 @@
-//! The run's counters at a look, and what they were at a moment between two looks.
+//! The run's counters at a sample, and interpolated between two samples.
 
-/// A look this soon after a moment counts for that moment: the kernel's own clock ticks are
-/// no finer, and the monitor looks as soon as it hears of a phase.
+/// A sample this soon after a time counts for that time: the kernel's own clock ticks are no finer,
+/// and the monitor samples as soon as it receives the event of a phase.
 pub(super) const SHARP: f64 = 0.01;
 
-/// What the run had used when it was looked at.
+/// The run's counters at a sample.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PhaseSample {
     /// When, in seconds since the run began.
     pub at: f64,
     /// The run's task clock.
     pub clock: Option<f64>,
-    /// CPU time summed over processes; the kernel cuts each off at its clock ticks.
+    /// CPU time summed over processes; the kernel truncates each to its clock ticks.
     pub summed: Option<f64>,
     /// Time in user mode and in the kernel, summed over processes.
     pub split: (f64, f64),
@@ -34,8 +34,8 @@ impl PhaseSample {
         }
     }
 
-    /// What was there does not become less: time and I/O that move from one process to the one
-    /// that waited for it may be missing from a look.
+    /// Counters never decrease: time and I/O that move from a process to the one that reaped it may
+    /// be missing from a sample.
     pub(crate) fn not_below(mut self, before: &PhaseSample) -> PhaseSample {
         if let (Some(summed), Some(then)) = (&mut self.summed, before.summed) {
             *summed = summed.max(then);
@@ -48,34 +48,34 @@ impl PhaseSample {
     }
 }
 
-/// How much a counter rose, and between which bounds the truth lies.
+/// The delta of a counter, with bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PhaseDelta {
-    /// By how much.
+    /// The delta.
     pub value: f64,
-    /// Not by less.
+    /// Lower bound.
     pub lower: f64,
-    /// Not by more, as far as both looks saw everything.
+    /// Upper bound, if both samples were complete.
     pub upper: f64,
-    /// Whether both ends had a look of their own.
+    /// Whether both ends had a sample of their own.
     pub sharp: bool,
 }
 
-/// A moment and the looks around it; without a look after it the last one is all there is.
+/// A time and the samples around it; without a sample after it the last one is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Boundary {
-    /// The moment.
+    /// The time.
     pub at: f64,
-    /// The last look before it.
+    /// The last sample before it.
     pub before: PhaseSample,
-    /// The first look after it.
+    /// The first sample after it.
     pub after: Option<PhaseSample>,
 }
 
 impl Boundary {
-    /// A counter at this moment: value, not below, not above, and whether a look was near.
+    /// A counter at this time: value, lower bound, upper bound, and whether a sample was near.
     ///
-    /// `fastest` is what it can rise in a second, when there is such a limit.
+    /// `fastest` is its highest possible rate per second, when there is such a limit.
     fn reading(
         &self,
         of: impl Fn(&PhaseSample) -> Option<f64>,
@@ -102,7 +102,7 @@ impl Boundary {
     }
 }
 
-/// How much a counter rose between two moments.
+/// The delta of a counter between two times.
 pub(super) fn rise(
     start: &Boundary,
     end: &Boundary,
@@ -124,7 +124,7 @@ pub(super) fn rise(
 mod tests {
     use super::*;
 
-    fn look(at: f64, clock: f64) -> PhaseSample {
+    fn sample(at: f64, clock: f64) -> PhaseSample {
         PhaseSample { at, clock: Some(clock), ..PhaseSample::default() }
     }
 
@@ -133,26 +133,26 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_both_ends_give_what_was_used_between_them() {
-        let start = boundary(1.0, look(0.5, 0.1), Some(look(1.001, 0.2)));
-        let end = boundary(2.0, look(1.5, 0.6), Some(look(2.001, 1.0)));
-        let rise = rise(&start, &end, |look| look.clock, Some(2.0)).unwrap();
+    fn samples_at_both_ends_give_what_was_used_between_them() {
+        let start = boundary(1.0, sample(0.5, 0.1), Some(sample(1.001, 0.2)));
+        let end = boundary(2.0, sample(1.5, 0.6), Some(sample(2.001, 1.0)));
+        let rise = rise(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
         assert!((rise.value - 0.8).abs() < 1e-9 && rise.sharp, "{rise:?}");
         assert!((rise.lower - 0.798).abs() < 1e-9 && (rise.upper - 0.802).abs() < 1e-9, "{rise:?}");
     }
 
     #[test]
-    fn without_a_look_of_its_own_a_boundary_is_interpolated_and_says_so() {
-        let start = boundary(1.0, look(0.0, 0.0), Some(look(1.0, 1.0)));
-        let end = boundary(1.5, look(1.0, 1.0), Some(look(2.0, 1.4)));
-        let rise = rise(&start, &end, |look| look.clock, Some(1.0)).unwrap();
+    fn boundary_without_its_own_sample_is_interpolated_and_not_sharp() {
+        let start = boundary(1.0, sample(0.0, 0.0), Some(sample(1.0, 1.0)));
+        let end = boundary(1.5, sample(1.0, 1.0), Some(sample(2.0, 1.4)));
+        let rise = rise(&start, &end, |sample| sample.clock, Some(1.0)).unwrap();
         assert!((rise.value - 0.2).abs() < 1e-9 && !rise.sharp, "{rise:?}");
         assert!(rise.lower == 0.0 && (rise.upper - 0.4).abs() < 1e-9, "{rise:?}");
     }
 
     #[test]
-    fn a_counter_that_was_never_read_rises_by_nothing_known() {
-        let start = boundary(1.0, look(0.0, 0.0), Some(look(1.0, 1.0)));
-        assert_eq!(rise(&start, &start, |look| look.summed, None), None);
+    fn counter_that_was_never_read_has_no_delta() {
+        let start = boundary(1.0, sample(0.0, 0.0), Some(sample(1.0, 1.0)));
+        assert_eq!(rise(&start, &start, |sample| sample.summed, None), None);
     }
 }
