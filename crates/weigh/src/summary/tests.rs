@@ -8,7 +8,7 @@ use crate::catalog::metrics::{
 use crate::catalog::{FigureId, FigureScope};
 use crate::model::{End, Entity, Name, ProcessId, Tick};
 use crate::record::Event;
-use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu_with_children, memory, usage};
+use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, cpu_with_children, memory, usage};
 
 fn figure(summary: &Summary, name: &str) -> Figure {
     summary.figures[name].clone()
@@ -706,4 +706,18 @@ fn every_figure_is_where_its_declaration_says() {
             assert!(figures.get(id).is_some(), "{} is not in {scope:?}", id.name());
         }
     }
+}
+
+#[test]
+fn peak_of_cores_from_clock_ticks_is_only_at_least_the_mean() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "work");
+    for (at, user) in [(0.0, 0.0), (1.0, 0.0), (1.1, 0.01)] {
+        run.sample(at, |tick| cpu(tick, MAIN, user, 0.0));
+    }
+    run.reaped(2.0, MAIN, usage(0.01, 0)).ends(2.0, |_| {});
+    let peak = &run.summary().figures["cpu_cores_peak"];
+    // One clock tick of 10 ms in a window of 0.1 s: it may have been 1 ms.
+    assert!(peak.value.unwrap() > 0.09, "{peak:?}");
+    assert_eq!((peak.lower, peak.upper), (Some(0.005), None), "{peak:?}");
 }

@@ -283,7 +283,15 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
     match (run.cores.peak.value, mean) {
         // A peak below the mean only means that no tick fell into the busy part.
         (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
-            Figure::sampled(possible(run, peak), source).at(run.cores.peak.at).because(SHORT)
+            let peak = possible(run, peak);
+            // One clock tick of /proc/PID/stat in a short window may overstate it; a peak is never
+            // below the mean.
+            let by_clock_ticks = run.clock.is_none() && run.group.cpu.usage.is_none();
+            let least_mean = cpu.lower.map_or(0.0, |lower| lower / run.duration());
+            let lower = if by_clock_ticks { least_mean.min(peak).max(0.0) } else { peak };
+            Figure::between(peak, Method::Sampled, lower, None, source)
+                .at(run.cores.peak.at)
+                .because(SHORT)
         }
         (_, Some(mean)) => Figure::sampled(mean, "CPU time / measured time").because(SHORT),
         (_, None) => Figure::unknown(source, "the run was too short for a rate"),
