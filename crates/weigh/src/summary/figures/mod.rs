@@ -284,17 +284,24 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
         // A peak below the mean only means that no tick fell into the busy part.
         (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
             let peak = possible(run, peak);
-            // One clock tick of /proc/PID/stat in a short window may overstate it; a peak is never
-            // below the mean.
-            let by_clock_ticks = run.clock.is_none() && run.group.cpu.usage.is_none();
-            let least_mean = cpu.lower.map_or(0.0, |lower| lower / run.duration());
-            let lower = if by_clock_ticks { least_mean.min(peak).max(0.0) } else { peak };
+            let lower = least_cores(run, peak, cpu.lower.map(|lower| lower / run.duration()));
             Figure::between(peak, Method::Sampled, lower, None, source)
                 .at(run.cores.peak.at)
                 .because(SHORT)
         }
         (_, Some(mean)) => Figure::sampled(mean, "CPU time / measured time").because(SHORT),
         (_, None) => Figure::unknown(source, "the run was too short for a rate"),
+    }
+}
+
+/// The lower bound of a sampled peak of cores, where the mean has this one.
+///
+/// Without a counter of the kernel for the whole run it is from clock ticks of `/proc/PID/stat`:
+/// one of them in a short window may overstate it. A peak is never below the mean.
+pub(super) fn least_cores(run: &Accumulator, peak: f64, mean: Option<f64>) -> f64 {
+    match run.clock.is_none() && run.group.cpu.usage.is_none() {
+        true => mean.unwrap_or(0.0).min(peak).max(0.0),
+        false => peak,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::summary::accumulate::Accumulator;
 use crate::summary::curve::Peak;
 use crate::summary::evidence::CpuEvidence;
 use crate::summary::figure::{Figure, Figures, Method};
-use crate::summary::figures::{NOT_SEEN, SHORT, missing, possible, share_of_cores};
+use crate::summary::figures::{NOT_SEEN, SHORT, least_cores, missing, possible, share_of_cores};
 
 const SHARED: &str = "of the whole run, with other phases that ran at the same time";
 const WHOLE: &str = "of the whole run: what its command used is not known";
@@ -246,10 +246,12 @@ fn cores_mean(run: &Accumulator, window: &PhaseWindow, cpu: &Figure) -> Figure {
 }
 
 fn cores_peak(run: &Accumulator, window: &PhaseWindow, mean: &Figure) -> Figure {
-    let peak = window.extent.cores.peak;
+    let (peak, least_mean) = (window.extent.cores.peak, mean.lower);
     match (peak.value, mean.value) {
         (Some(value), mean) if mean.is_none_or(|mean| value >= mean) => {
-            Figure::sampled(possible(run, value), "CPU time between samples")
+            let value = possible(run, value);
+            let lower = least_cores(run, value, least_mean);
+            Figure::between(value, Method::Sampled, lower, None, "CPU time between samples")
                 .at(peak.at)
                 .because(SHORT)
         }
