@@ -10,7 +10,7 @@ use crate::catalog::metrics::{OwnTicks, ProcessCpu, ProcessMemory, ProcessState}
 use crate::model::settings::Settings;
 use crate::model::{End, Entity, Facts, ProcessId, Table, Tick, Usage};
 use crate::record::events::{HelperUsage, RunEnd, StopReason, WatchEnd};
-use crate::record::{Entry, Event, Manifest, Moment, Recording, Target, Writer};
+use crate::record::{Entry, Event, Frame, Frames, Manifest, Moment, Recording, Target, Writer};
 use crate::summary::{Accumulator, Summary};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -192,8 +192,14 @@ impl FakeRun {
         all
     }
 
-    /// Hands over each moment, as [`Recording::replay`] does.
-    pub(crate) fn replay(&self, mut take: impl FnMut(Moment<'_>)) {
+    /// Hands over each frame, as [`Recording::replay`] does.
+    pub(crate) fn replay(&self, mut take: impl FnMut(&Frame<'_>)) -> Frames {
+        let mut frames = Frames::default();
+        self.moments(|moment| frames.moment(moment, &mut take));
+        frames
+    }
+
+    fn moments(&self, mut take: impl FnMut(Moment<'_>)) {
         let mut tick = self.tick.clone();
         for moment in &self.moments {
             match moment {
@@ -210,18 +216,20 @@ impl FakeRun {
         }
     }
 
+    fn accumulated(&self) -> (Accumulator, Frames) {
+        let mut accumulator = Accumulator::new(&self.manifest);
+        let frames = self.replay(|frame| accumulator.frame(frame));
+        (accumulator, frames)
+    }
+
     /// The summary so far.
     pub(crate) fn accumulator(&self) -> Accumulator {
-        let mut accumulator = Accumulator::new(&self.manifest);
-        self.replay(|moment| match moment {
-            Moment::Tick(tick) => accumulator.tick(tick),
-            Moment::Event(entry) => accumulator.event(entry),
-        });
-        accumulator
+        self.accumulated().0
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        self.accumulator().finish()
+        let (accumulator, frames) = self.accumulated();
+        accumulator.finish(frames.live())
     }
 
     /// Both processes have exited; weigh has reaped the command's, which used so much CPU time,
@@ -240,7 +248,7 @@ impl FakeRun {
     /// Records the run into a new directory.
     pub(crate) fn record(&self, directory: &Path) -> Recording {
         let mut writer = Writer::create(directory, &self.manifest, &self.tick).unwrap();
-        self.replay(|moment| match moment {
+        self.moments(|moment| match moment {
             Moment::Tick(tick) => writer.tick(tick),
             Moment::Event(entry) => writer.event(entry),
         });

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::slice::Iter;
 use std::time::Duration;
 
-use super::frames::Batches;
+use super::batches::Batches;
 use super::stream::decode;
 use super::{AttachBaseline, Entry, Error, Recording};
 use crate::catalog::Metric;
 use crate::model::{Table, Tick};
 
-/// A moment of a replayed run.
-#[derive(Debug)]
+/// A moment of a run.
+#[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
     /// Something was measured.
     Tick(&'a Tick),

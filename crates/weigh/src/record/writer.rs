@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::batches::Batches;
 use super::files::{self, Claim, EVENTS};
-use super::frames::Batches;
 use super::integrity::{Integrity, IntegrityPage, Lost, MemberLoss, Seal};
 use super::reader::host_directory;
 use super::stream::{Effort, Encoder, decode};
@@ -652,7 +652,7 @@ mod tests {
     use crate::catalog::metrics::ProcessMemory;
     use crate::model::settings::Settings;
     use crate::model::{Entity, Facts, ProcessId};
-    use crate::record::{Event, Moment, Recording};
+    use crate::record::{Event, Frame, Moment, Recording};
 
     fn disk(path: &Path) -> (Disk, Tick) {
         let settings = Settings::default();
@@ -696,7 +696,7 @@ mod tests {
     fn read(path: &Path) -> (usize, usize, String) {
         let recording = Recording::open(path).unwrap();
         let (mut ticks, mut events) = (0, 0);
-        let each = |moment: Moment<'_>| match moment {
+        let each = |frame: &Frame<'_>| match frame.moment {
             Moment::Tick(_) => ticks += 1,
             Moment::Event(_) => events += 1,
         };

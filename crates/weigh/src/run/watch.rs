@@ -23,7 +23,7 @@ use crate::host::taskstats::ExitRecord;
 use crate::model::Tick;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
-use crate::record::{AttachBaseline, Entry, Event, Manifest, Writer, files};
+use crate::record::{AttachBaseline, Entry, Event, Frames, Manifest, Writer, files};
 use crate::summary::{Accumulator, Summary};
 
 /// The collectors of each tick, and its consumers.
@@ -42,6 +42,7 @@ pub(super) struct Watch {
     pub(super) sockets: Option<Sockets>,
     collectors: Vec<(SourceId, Box<dyn Collector>)>,
     pub(super) writer: Option<Writer>,
+    frames: Frames,
     pub(super) accumulator: Accumulator,
     pub(super) schedule: Schedule,
     /// Subtracts what processes used before weigh attached to them.
@@ -86,6 +87,7 @@ impl Watch {
             sockets: None,
             collectors,
             writer,
+            frames: Frames::default(),
             accumulator: Accumulator::new(manifest),
             schedule: Schedule::new(Duration::ZERO, settings.interval),
             baseline: manifest.came.map(AttachBaseline::new),
@@ -280,7 +282,7 @@ impl Watch {
         if let Some(baseline) = &mut self.baseline {
             baseline.tick(&mut self.tick);
         }
-        self.accumulator.tick(&self.tick);
+        self.frames.tick(&self.tick, |frame| self.accumulator.frame(frame));
     }
 
     /// Adds the command of a phase at its start: until then it was weigh's own helper.
@@ -347,7 +349,7 @@ impl Watch {
         if let Some(baseline) = &mut self.baseline {
             baseline.event(&entry);
         }
-        self.accumulator.event(&entry);
+        self.frames.event(&entry, |frame| self.accumulator.frame(frame));
         if let Some(writer) = &mut self.writer {
             writer.event(&entry);
         }
@@ -379,7 +381,8 @@ impl Watch {
     pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> ClosedRun {
         let now = self.now();
         let Some(mut writer) = self.writer.take() else {
-            return ClosedRun { summary: self.accumulator.finish(), recording: None, warnings };
+            let summary = self.accumulator.finish(self.frames.live());
+            return ClosedRun { summary, recording: None, warnings };
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
@@ -395,9 +398,10 @@ impl Watch {
                 .unwrap_or_else(|| format!("the recording is not whole: {}", faults.join("; ")));
             warnings.push(why.clone());
             let source = "recording".to_owned();
-            self.accumulator.event(&Entry::new(now, Event::Fault { source, why }));
+            let entry = Entry::new(now, Event::Fault { source, why });
+            self.frames.event(&entry, |frame| self.accumulator.frame(frame));
         }
-        let mut summary = self.accumulator.finish();
+        let mut summary = self.accumulator.finish(self.frames.live());
         // What was measured is in the figures; what is recorded of it is less.
         summary.run.complete &= whole;
         let written = serde_json::to_vec_pretty(&summary)
