@@ -1,9 +1,11 @@
 //! `metrics.md`: every collector with its metrics, from the catalogue.
 
-use weigh::catalog::Metric;
-use weigh::catalog::{SOURCES, Source};
+use weigh::catalog::{DERIVED, Metric, SOURCES, Source};
 
 use super::table;
+
+const HEAD: [&str; 7] =
+    ["metric", "column", "unit", "kind", "what it is", "source", "in Prometheus"];
 
 /// The page.
 pub(super) fn page() -> String {
@@ -14,6 +16,11 @@ pub(super) fn page() -> String {
         derived when it is read. A value that could not be read is missing, never 0.\n"
         .to_owned();
     SOURCES.iter().for_each(|source| text.push_str(&section(source)));
+    text.push_str(
+        "\n## Derived\n\nThe run as a whole at each complete tick, computed when a recording is read. \
+         Exported in the table `run`.\n\n",
+    );
+    text.push_str(&table(&HEAD, DERIVED.iter().copied().flatten().map(row)));
     text
 }
 
@@ -27,8 +34,7 @@ fn section(source: &Source) -> String {
     scopes.dedup();
     let files: Vec<String> = scopes.iter().map(|scope| format!("`{scope}.arrows`")).collect();
     text.push_str(&format!(" Recorded in {}.\n\n", files.join(", ")));
-    let head = ["metric", "column", "unit", "kind", "what it is", "source", "in Prometheus"];
-    text.push_str(&table(&head, source.groups.iter().copied().flatten().map(row)));
+    text.push_str(&table(&HEAD, source.groups.iter().copied().flatten().map(row)));
     text
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::python;
-use crate::weighed::{can_mount, end_of, output, plain, signal, weigh, weighed_shell};
+use crate::weighed::{MIB, can_mount, end_of, output, plain, signal, weigh, weighed_shell};
 
 const ALL_FORMATS: &str = "csv,json,jsonl,parquet,feather,hdf5,orc,pickle,sqlite,xlsx";
 
@@ -86,6 +86,28 @@ fn rates_and_grids_agree_with_pandas() {
     exports(directory.path(), &both);
     let Some(mut script) = python::script("rates_and_grids.py", directory.path()) else { return };
     assert_eq!(python::succeeds(&mut script), "rates, grid and both agree\n");
+}
+
+#[test]
+fn table_of_the_run_has_the_memory_of_processes_that_sleep() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "for i in 1 2 3; do $BURNER touch 40MiB 1s & done; wait";
+    let run = ["run", "-q", "-i", "50ms", "--budget", "100%", "-o", "run", "--", "sh", "-c"];
+    let run = output(weigh(directory.path(), &run).arg(script));
+    assert!(run.status.success(), "{run:?}");
+    exports(directory.path(), &["run", "-f", "parquet", "-o", "out"]);
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/exports.md");
+    let Some(mut script) = python::script("run_over_time.py", directory.path()) else { return };
+    let printed = python::succeeds(script.arg(guide));
+    let found: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let shown = output(&mut weigh(directory.path(), &["show", "run", "--format", "json"]));
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let figure = |name: &str| shown["figures"][name]["value"].as_f64().unwrap();
+    let peak = found["memory"].as_f64().unwrap();
+    assert!(peak >= 120.0 * MIB && peak <= figure("memory_peak_bytes"), "{found} {shown}");
+    let cpu = found["cpu"].as_f64().unwrap();
+    assert!(cpu > 0.0 && cpu <= figure("cpu_time_seconds") * 1.01, "{found} {shown}");
+    assert_eq!(found["processes"].as_u64(), shown["processes"]["peak"].as_u64());
 }
 
 #[test]

@@ -275,6 +275,11 @@ def main():
     # Every machine has these; devices are as many as there are.
     assert set(truths) >= {"node", "cpu", "network", "run", "process", "own"}, set(truths)
     assert any(column.null_count for column in truths["process"].columns), "no nulls to be kept"
+    # The table of the run has sums beside what was recorded.
+    run = pyarrow.feather.read_table(export / "run.feather")
+    assert run.select(truths["run"].column_names).equals(truths["run"])
+    assert run["processes_alive"].null_count < len(run)
+    truths["run"] = run
     # What happened comes from the events; that it is right is checked there, here that all
     # files agree.
     events = [json.loads(line) for line in (recording / "events.jsonl").read_text().splitlines()]

@@ -11,6 +11,7 @@ mod source;
 
 pub(crate) use declare::metrics;
 pub use figures::{Combine, FigureId, FigureScope, FigureUnit};
+pub use metrics::run_totals::DERIVED;
 pub use sense::{Basis, Sense};
 pub use source::{SOURCES, Source, SourceId, all_groups, catalogue, groups};
 

@@ -3,6 +3,7 @@
 //! A source is declared beside its metrics (`catalog::metrics`); what reads it is a
 //! `collect::Provider` of the same id.
 
+use super::metrics::run_totals::DERIVED;
 use super::{Metric, metrics};
 
 /// Which source this is.
@@ -95,9 +96,10 @@ impl SourceId {
     }
 }
 
-/// Every metric, in the order of its tables.
+/// Every metric, collected or derived, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    SOURCES.iter().flat_map(|source| source.groups).copied().flatten()
+    let collected = SOURCES.iter().flat_map(|source| source.groups);
+    collected.chain(DERIVED).copied().flatten()
 }
 
 /// The groups of these sources.

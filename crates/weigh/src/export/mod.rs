@@ -17,6 +17,7 @@ mod out_cell;
 mod own_cpu;
 mod pipeline;
 mod rates;
+mod run_table;
 #[cfg(feature = "parquet")]
 mod runs;
 mod shape;
@@ -217,10 +218,10 @@ pub fn export(
     Ok(Exported { files, missing })
 }
 
-fn chosen(
-    recording: &Recording,
+fn chosen<'a>(
+    recording: &'a Recording,
     options: &ExportOptions,
-) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
+) -> Result<(Vec<ExportTable<'a>>, Vec<String>), Error> {
     for name in options.tables.iter().flatten() {
         if !table_names().any(|there| there == name) {
             return Err(Error::NoTable { name: name.clone() });

@@ -59,7 +59,7 @@ impl<'a> Pipeline<'a> {
     /// Writes a table; returns what of it could not be read.
     pub(super) fn write_table(
         &self,
-        mut table: ExportTable,
+        mut table: ExportTable<'_>,
         files: &mut impl TableWriter,
         mut read: impl FnMut(u64),
     ) -> Result<Option<String>, Error> {
@@ -85,11 +85,11 @@ impl<'a> Pipeline<'a> {
 
     /// The columns of a table after the transform.
     #[cfg(feature = "parquet")]
-    pub(super) fn schema(&self, table: &ExportTable) -> SchemaRef {
+    pub(super) fn schema(&self, table: &ExportTable<'_>) -> SchemaRef {
         self.transform(table).schema(table)
     }
 
-    fn transform(&self, table: &ExportTable) -> Transform {
+    fn transform(&self, table: &ExportTable<'_>) -> Transform {
         // Processes have no window: one that started before it may matter in it.
         let windows = self.windows.clone().filter(|_| table.name != "processes");
         let Some(roles) = shape::roles(&table.schema) else {
@@ -139,7 +139,7 @@ impl<'a> Pipeline<'a> {
 }
 
 impl Transform {
-    fn schema(&self, table: &ExportTable) -> SchemaRef {
+    fn schema(&self, table: &ExportTable<'_>) -> SchemaRef {
         match self {
             Transform::Nothing | Transform::Cut(_) => table.schema.clone(),
             Transform::Rates(rates, _) => rates.schema().clone(),

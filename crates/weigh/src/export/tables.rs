@@ -1,7 +1,8 @@
 //! The tables of a recording: measurements, one for each scope, and events.
 //!
 //! Measurements are the batches of the recording's streams as they are, so columns that this
-//! version of weigh does not know are exported, too. Processes, phases and marks are small tables
+//! version of weigh does not know are exported, too; only the table of the run as a whole is derived
+//! (`run_table`). Processes, phases and marks are small tables
 //! made from the events; figures of phases come from the summary, so that `weigh show` and an
 //! export agree.
 
@@ -11,6 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::time_type;
+use super::run_table::RunTable;
 use super::table_builder::TableBuilder;
 use super::{Cause, Error, own_cpu};
 use crate::catalog::{FigureId, SOURCES, Scope, Source, groups};
@@ -22,27 +24,29 @@ use crate::summary::{self, Method};
 const EVENT_TABLES: [&str; 3] = ["processes", "phases", "marks"];
 
 /// One table, an iterator over its batches.
-pub(super) struct ExportTable {
+pub(super) struct ExportTable<'a> {
     /// Its name.
     pub name: &'static str,
     /// Its columns.
     pub schema: SchemaRef,
     /// Its number of rows.
     pub rows: u64,
-    batches: BatchSource,
+    batches: BatchSource<'a>,
 }
 
-enum BatchSource {
+enum BatchSource<'a> {
     Recorded(Box<BaselinedBatches>),
+    Run(Box<RunTable<'a>>),
     Made(Option<RecordBatch>),
 }
 
-impl Iterator for ExportTable {
+impl Iterator for ExportTable<'_> {
     type Item = Result<RecordBatch, record::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.batches {
             BatchSource::Recorded(batches) => batches.next(),
+            BatchSource::Run(batches) => batches.next(),
             BatchSource::Made(batch) => batch.take().map(Ok),
         }
     }
@@ -54,14 +58,24 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The requested tables of a recording, or all that are not empty; and what is missing.
-pub(super) fn of(
-    recording: &Recording,
+pub(super) fn of<'a>(
+    recording: &'a Recording,
     wanted: Option<&[String]>,
-) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
+) -> Result<(Vec<ExportTable<'a>>, Vec<String>), Error> {
     let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
     for scope in Scope::ALL.into_iter().filter(|scope| is_wanted(scope.name())) {
         let name = scope.name();
+        if let Some(run) = Some(recording).filter(|_| scope == Scope::Run).map(RunTable::of) {
+            let run = run?;
+            // A recording without a complete tick has nothing of the run as a whole.
+            if run.rows > 0 {
+                let (schema, rows) = (run.schema(), run.rows);
+                let batches = BatchSource::Run(Box::new(run));
+                tables.push(ExportTable { name, schema, rows, batches });
+                continue;
+            }
+        }
         let Some(batches) = recording.baselined_batches(scope)? else {
             if was_measured(recording, scope) {
                 missing.push(format!("{name}: its file is missing"));

@@ -48,6 +48,7 @@ pub use reader::Recording;
 #[cfg(feature = "parquet")]
 pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
+pub(crate) use stream::batch;
 pub use target::{Member, Target};
 pub use writer::{FLUSH_EVERY, Writer};
 

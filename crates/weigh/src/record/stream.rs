@@ -75,23 +75,28 @@ impl Encoder {
 
     /// The bytes of one more batch.
     pub(super) fn encode(&mut self, table: &Table) -> Result<&[u8], ArrowError> {
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), self.arrays(table))?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays(table, self.started))?;
         let compress = self.effort.compresses(table.len());
         let writer = if compress { &mut self.compressed } else { &mut self.plain };
         writer.get_mut().clear();
         writer.write(&batch)?;
         Ok(writer.get_ref())
     }
+}
 
-    fn arrays(&self, table: &Table) -> Vec<ArrayRef> {
-        let times = table.times().iter().map(|at| (self.started + *at).as_nanos() as i64);
-        let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
-        let mut arrays: Vec<ArrayRef> = vec![Arc::new(times)];
-        arrays.extend(keys(table));
-        let columns = table.metrics().iter().zip(table.columns());
-        arrays.extend(columns.map(|(metric, column)| array(metric, column)));
-        arrays
-    }
+/// The rows of a table as a batch, of a run that began at this wall-clock time.
+pub(crate) fn batch(table: &Table, started: Duration) -> Result<RecordBatch, ArrowError> {
+    RecordBatch::try_new(Arc::new(schema(table, started)), arrays(table, started))
+}
+
+fn arrays(table: &Table, started: Duration) -> Vec<ArrayRef> {
+    let times = table.times().iter().map(|at| (started + *at).as_nanos() as i64);
+    let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(times)];
+    arrays.extend(keys(table));
+    let columns = table.metrics().iter().zip(table.columns());
+    arrays.extend(columns.map(|(metric, column)| array(metric, column)));
+    arrays
 }
 
 fn keys(table: &Table) -> Vec<ArrayRef> {

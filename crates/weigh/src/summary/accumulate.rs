@@ -12,7 +12,7 @@ use super::phases::{self, PhaseSample, Phases};
 use super::sample_times::SampleTimes;
 use super::tools::Tools;
 use super::tree::{RunTree, high_water_read};
-use super::{Left, MonitorCost, Processes, Run, Summary, figures, findings, lossy};
+use super::{Left, MonitorCost, Processes, Run, RunTotals, Summary, figures, findings, lossy};
 use crate::catalog::Scope;
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
 use crate::model::live::LiveProcesses;
@@ -236,6 +236,12 @@ impl Accumulator {
             self.sample_times.complete_tick(at);
             self.tools.sample_completed(at);
         }
+    }
+
+    /// The run as a whole at a complete tick that was just added.
+    pub(crate) fn totals(&self, live: &LiveProcesses) -> RunTotals {
+        let cpu = (self.tree.total > 0 || self.clock.is_some()).then(|| self.cpu_so_far());
+        RunTotals::of(self.tree.alive(live), cpu, self.phases.last_sample().io, self.gpus.now)
     }
 
     fn own(&mut self, cost: &OwnCost, ticks: &OwnTicks) {

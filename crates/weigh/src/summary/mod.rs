@@ -23,6 +23,7 @@ mod node;
 mod outcome;
 pub mod phases;
 mod rise;
+mod run_totals;
 pub(crate) mod sample_times;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use figure::{Figure, Figures, Method};
 pub use gpus::{GpuSummary, GpuUser};
 pub(crate) use lossy::process_cpu_method;
 pub use outcome::RunOutcome;
+pub(crate) use run_totals::RunTotals;
 pub use tools::Tool;
 
 use crate::model::Facts;

@@ -19,6 +19,7 @@ pub mod paging;
 pub mod power_meter;
 pub mod pressure;
 pub mod process;
+pub mod run_totals;
 pub mod sockets;
 pub mod task_clock;
 
@@ -40,5 +41,6 @@ pub use pressure::NodePressure;
 pub use process::{
     AddressSpace, Doing, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState,
 };
+pub use run_totals::{RunTotalCpu, RunTotalGpu, RunTotalIo, RunTotalMemory, RunTotalProcesses};
 pub use sockets::RunTcp;
 pub use task_clock::RunCpu;

@@ -47,6 +47,8 @@ pub(super) struct GpuFold {
     pub(super) driver_peaks: [Peak; 3],
     /// How many are busy at once: the sum of their utilization.
     pub(super) busy: Peak,
+    /// What the last tick had of them: memory of the run's processes, and how many were busy.
+    pub(super) now: (Option<f64>, Option<f64>),
     /// Processes of the run that exited since the last tick with GPUs: the next is of them, too.
     pub(super) exited: HashMap<ProcessId, String>,
     /// Whether there was a process that is not known, or whose memory is not.
@@ -120,6 +122,7 @@ impl GpuFold {
         }
         self.add_missing(table, if elapsed <= self.gap { elapsed } else { 0.0 });
         used.into_iter().for_each(|used| self.used.add(used, at));
+        self.now = (None, busy);
         busy.into_iter().for_each(|busy| self.busy.add(busy, at));
         self.add_processes(tick, role, are_listed && unknown == 0, elapsed);
         self.some_unknown |= unknown > 0;
@@ -176,6 +179,7 @@ impl GpuFold {
         }
         let all = main.plus(others);
         self.some_unknown |= all.some_unknown;
+        self.now.0 = all.known(is_complete || all.some_known).filter(|_| !all.some_unknown);
         for (peak, memory) in self.run_memory.iter_mut().zip([main, others, all]) {
             let bytes = memory.known(is_complete || all.some_known);
             bytes.into_iter().for_each(|bytes| peak.add(bytes, at));

@@ -225,6 +225,11 @@ impl Phases {
         self.open.retain(|open| open.end.is_none());
     }
 
+    /// The run's counters at the last sample of all processes.
+    pub(super) fn last_sample(&self) -> &PhaseSample {
+        &self.last
+    }
+
     /// The current sample of the whole run, and of the command of each open phase.
     fn extremes(
         &self,
