@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::secrets;
-use crate::model::{Change, End, Gpu, Io, ProcessId, Program, Usage};
+use crate::model::{Change, End, FaultSource, Gpu, Io, ProcessId, Program, Usage};
 
 /// Something that happened, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ pub enum Event {
     Gpu(Box<Gpu>),
     /// Something could not be measured or written.
     Fault {
-        /// What: a collector's name, or `recording`.
+        /// What: the name of a [`FaultSource`].
         source: String,
         /// Why.
         why: String,
@@ -162,6 +162,11 @@ impl Event {
     pub fn ended(id: ProcessId, end: Option<End>, usage: Option<Usage>) -> Event {
         let ProcessId { pid, started } = id;
         Event::ProcessExit { pid, started, end, usage, cpu_seconds: None, memory_peak_bytes: None }
+    }
+
+    /// Something could not be measured or written, and why.
+    pub fn fault(source: impl Into<FaultSource>, why: String) -> Event {
+        Event::Fault { source: source.into().to_string(), why }
     }
 
     /// Whether it is the last event of the run.

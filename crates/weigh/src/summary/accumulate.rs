@@ -15,7 +15,7 @@ use super::tree::RunTree;
 use super::{Left, MonitorCost, Processes, Run, Summary, figures, findings, lossy};
 use crate::catalog::Scope;
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
-use crate::model::{CHILD_SUBREAPER, End, Facts, ProcessId, Tick, Usage};
+use crate::model::{End, Facts, FaultSource, ProcessId, Tick, Usage};
 use crate::record::events::{Reaping, RunEnd, StopReason, Victim, WatchEnd};
 use crate::record::{Entry, Event, Losses, Manifest, Recording, Target};
 
@@ -418,7 +418,7 @@ impl Accumulator {
 
     /// Why orphaned descendants may be missing from what weigh has reaped, if they may.
     pub(super) fn lost_orphans(&self) -> Option<&str> {
-        self.reason(CHILD_SUBREAPER)
+        self.reason(FaultSource::ChildSubreaper)
     }
 
     /// Whether children were certainly auto-reaped: the task clock has counted them, or, without
@@ -462,10 +462,11 @@ impl Accumulator {
     }
 
     /// Why something of this source is missing.
-    pub(super) fn reason(&self, source: &str) -> Option<&str> {
-        let faults = self.faults.iter().find(|(from, _)| from == source);
+    pub(super) fn reason(&self, source: impl Into<FaultSource>) -> Option<&str> {
+        let source = source.into().to_string();
+        let faults = self.faults.iter().find(|(from, _)| *from == source);
         let fault = faults.map(|(_, why)| why.as_str());
-        fault.or_else(|| self.manifest.absent.get(source).map(String::as_str))
+        fault.or_else(|| self.manifest.absent.get(&source).map(String::as_str))
     }
 
     /// The summary of everything added.
@@ -481,14 +482,14 @@ impl Accumulator {
                 "{} phases are in no figure: more than 1,000 lasted at once, or 10,000 in all",
                 phases.untracked()
             );
-            self.faults.push(("phases".to_owned(), why));
+            self.faults.push((FaultSource::Phases.to_string(), why));
         }
         let windows = phases.finish();
         let count = windows.len() as u64;
         let phases::Listed { phases, statistics, names_left_out } = phases::listed(&self, windows);
         if names_left_out > 0 {
             let why = format!("{names_left_out} names of phases are in no statistics");
-            self.faults.push(("phases".to_owned(), why));
+            self.faults.push((FaultSource::Phases.to_string(), why));
         }
         let empty = Tools::of(&self.manifest);
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);

@@ -33,7 +33,7 @@ impl Monitor {
         // One sample for all that arrived together: none of them is further from it than from its
         // own.
         if at_a_boundary {
-            if let Some(processes) = &mut self.watch.processes {
+            if let Some(processes) = &mut self.watch.collectors.processes {
                 processes.want_footprint();
             }
             self.watch.take_tick();

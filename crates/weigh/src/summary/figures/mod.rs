@@ -14,9 +14,9 @@ use super::curve::Peak;
 use super::evidence::CpuEvidence;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
-use crate::catalog::FigureId;
 use crate::catalog::metrics::ProcessEvents;
-use crate::model::{Io, Usage};
+use crate::catalog::{FigureId, SourceId};
+use crate::model::{FaultSource, Io, Usage};
 
 const NOT_COLLECTED: &str = "the process collector was left out";
 pub(super) const NOT_SEEN: &str = "no process of the run could be read";
@@ -184,7 +184,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
         }
         .figure("wait4, perf task-clock"),
         None => {
-            let why = run.reason("task-clock").unwrap_or(match run.manifest.is_merged() {
+            let why = run.reason(SourceId::TaskClock).unwrap_or(match run.manifest.is_merged() {
                 true => "the task clocks of several machines cannot be merged",
                 false => "the task-clock collector was left out",
             });
@@ -329,8 +329,8 @@ pub(super) fn not_sampled(run: &Accumulator) -> &'static str {
 
 /// Why nothing is known of the processes.
 pub(super) fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
-    if run.manifest.collectors.iter().any(|name| name == "process") {
-        run.reason("process").unwrap_or(otherwise)
+    if run.manifest.collects(SourceId::Process) {
+        run.reason(SourceId::Process).unwrap_or(otherwise)
     } else {
         NOT_COLLECTED
     }
@@ -357,7 +357,9 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
                 let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
                 complete_or_more(run, count, "/proc/self/io of the reaper")
             }
-            None => Figure::unknown("/proc/self/io", run.reason("io").unwrap_or(NOT_SEEN)),
+            None => {
+                Figure::unknown("/proc/self/io", run.reason(FaultSource::Io).unwrap_or(NOT_SEEN))
+            }
         },
         None if alive > 0.0 => Figure::sampled(alive, "/proc/PID/io").because(NO_END),
         None => Figure::unknown("/proc/PID/io", NO_END),
