@@ -201,7 +201,7 @@ impl FakeRun {
                 FakeMoment::Tick(at, tables) => {
                     tick.begin(*at);
                     for table in tables {
-                        tick.table_mut(table.scope()).unwrap().append(table);
+                        tick.table_mut(table.scope()).unwrap().append(table, None);
                     }
                     tick.read_completeness();
                     take(Moment::Tick(&tick));
@@ -242,7 +242,7 @@ impl FakeRun {
         let mut writer = Writer::create(directory, &self.manifest, &self.tick).unwrap();
         self.replay(|moment| match moment {
             Moment::Tick(tick) => writer.tick(tick),
-            Moment::Event(entry) => writer.event(entry),
+            Moment::Event(entry) => writer.event(entry.clone()),
         });
         assert_eq!(writer.finish(self.tick.at, || false), [""; 0]);
         Recording::open(directory).unwrap()

@@ -12,6 +12,10 @@ use crate::model::{Change, End, FaultSource, Gpu, Io, ProcessId, Program, Usage}
 pub struct Entry {
     /// Seconds since the run began.
     pub seconds: f64,
+    /// Its place among the events and ticks of the run; `None` until it is recorded, and in
+    /// recordings of earlier versions.
+    #[serde(rename = "seq", default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
@@ -20,7 +24,16 @@ pub struct Entry {
 impl Entry {
     /// An event at a moment of the run.
     pub fn new(at: Duration, event: Event) -> Entry {
-        Entry { seconds: at.as_secs_f64(), event }
+        Entry { seconds: at.as_secs_f64(), sequence: None, event }
+    }
+
+    /// Whether it precedes the rows of a tick. Without sequence numbers the events of a moment
+    /// precede its rows.
+    pub(super) fn precedes(&self, at: Duration, sequence: Option<u64>) -> bool {
+        match self.sequence.zip(sequence) {
+            Some((own, of_tick)) => own < of_tick,
+            None => self.seconds <= at.as_secs_f64(),
+        }
     }
 
     /// When it happened, to the nanosecond; zero when the recorded time is invalid.

@@ -111,6 +111,8 @@ fn lost_rows(table: &Table, why: &str) -> Lost {
 pub struct Writer {
     directory: PathBuf,
     batch: Vec<Table>,
+    /// The sequence number of the last event or tick.
+    sequence: u64,
     flushed: Duration,
     jobs: Option<Sender<Job>>,
     waiting: Arc<AtomicUsize>,
@@ -162,6 +164,7 @@ impl Writer {
         Ok(Writer {
             directory: directory.to_owned(),
             batch: tick.tables().to_vec(),
+            sequence: 0,
             flushed: Duration::ZERO,
             jobs: Some(jobs),
             waiting,
@@ -176,19 +179,26 @@ impl Writer {
         &self.directory
     }
 
-    /// Adds the rows of a tick.
+    /// Adds the rows of a tick, which comes after all that was written before it.
     pub fn tick(&mut self, tick: &Tick) {
+        let sequence = self.next_sequence();
         for (mine, theirs) in self.batch.iter_mut().zip(tick.tables()) {
-            mine.append(theirs);
+            mine.append(theirs, Some(sequence));
         }
     }
 
-    /// Writes an event now.
-    pub fn event(&mut self, entry: &Entry) {
-        let Ok(mut bytes) = serde_json::to_vec(entry) else { return };
+    /// Writes an event now, which comes after all that was written before it.
+    pub fn event(&mut self, entry: Entry) {
+        let entry = Entry { sequence: Some(self.next_sequence()), ..entry };
+        let Ok(mut bytes) = serde_json::to_vec(&entry) else { return };
         bytes.push(b'\n');
         let (seconds, is_last) = (entry.seconds, entry.event.is_last());
         self.hand_over(Job::EventLine(EventLine { bytes, seconds, is_last }));
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
     }
 
     /// Writes `run.json` again, with what the thread collects: nothing else waits for it.
@@ -686,7 +696,8 @@ mod tests {
     }
 
     fn mark(disk: &mut Disk, seconds: f64, is_last: bool) {
-        let entry = Entry { seconds, event: Event::Mark { text: "x".to_owned() } };
+        let entry =
+            Entry::new(Duration::from_secs_f64(seconds), Event::Mark { text: "x".to_owned() });
         let mut bytes = serde_json::to_vec(&entry).unwrap();
         bytes.push(b'\n');
         disk.write_line(EventLine { bytes, seconds, is_last });

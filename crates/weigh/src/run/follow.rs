@@ -418,13 +418,11 @@ impl AttachMonitor {
         let (ended, held): (Vec<PidFd>, _) =
             std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
         self.held = held;
-        // After its last sample: readers take the events of a moment before its tick.
-        let at = self.watch.tick.at + Duration::from_micros(1);
         for held in &ended {
             let processes = self.watch.collectors.processes.as_mut();
             // Otherwise the sample has already found it gone.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
-                self.watch.event(at, Event::ended(id, held.end(), None));
+                self.watch.event(self.watch.now(), Event::ended(id, held.end(), None));
             }
         }
         self.end = ended.into_iter().next().filter(|_| self.is_alone);

@@ -201,9 +201,8 @@ impl Watch {
                     None => continue,
                 },
             };
-            // After its last sample: readers take the events of a moment before its tick. And
-            // before the next start, which did not overlap with it.
-            let at = self.tick.at + Duration::from_micros(1);
+            // Its last sample comes before its exit, and that before the next start, which did not
+            // overlap with it.
             self.emit_tick();
             let ExitedProcess { id, cpu_seconds, is_ours } = gone;
             let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
@@ -218,8 +217,8 @@ impl Watch {
                 cpu_seconds: counted.or(cpu_seconds),
                 memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
             };
-            self.event(at, exit);
-            self.tick.begin(at + Duration::from_micros(1));
+            self.event(self.now(), exit);
+            self.tick.begin(self.now());
         }
         if !self.tick.is_empty() {
             self.emit_tick();
@@ -234,7 +233,7 @@ impl Watch {
         }
         self.accumulator.event(&entry);
         if let Some(writer) = &mut self.writer {
-            writer.event(&entry);
+            writer.event(entry);
         }
     }
 

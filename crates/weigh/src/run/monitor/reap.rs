@@ -46,10 +46,8 @@ impl Monitor {
             }
             self.reaped.add(&usage);
             self.reaped_at = at;
-            // After its last sample: readers take the events of a moment before its tick.
-            let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
             let exit = Event::ended(id, Some(end), Some(usage));
-            self.watch.event(at, exit);
+            self.watch.event(self.watch.now(), exit);
         }
         self.stop_with_the_command();
     }
