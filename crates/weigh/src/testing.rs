@@ -9,8 +9,10 @@ use std::time::Duration;
 use crate::catalog::metrics::{OwnTicks, ProcessCpu, ProcessMemory, ProcessState};
 use crate::model::settings::Settings;
 use crate::model::{End, Entity, Facts, ProcessId, Table, Tick, Usage};
-use crate::record::events::{HelperUsage, RunEnd, StopReason, WatchEnd};
-use crate::record::{Entry, Event, Manifest, Moment, Recording, Target, Writer};
+use crate::record::events::HelperUsage;
+use crate::record::{
+    AttachEnd, CommandEnd, Entry, Event, Manifest, Moment, Recording, StopReason, Target, Writer,
+};
 use crate::summary::{Accumulator, Summary};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -141,9 +143,13 @@ impl FakeRun {
     }
 
     /// The command has exited with 0, and used what was reaped, unless set otherwise.
-    pub(crate) fn ends(&mut self, seconds: f64, change: impl FnOnce(&mut RunEnd)) -> &mut FakeRun {
-        let mut end = RunEnd {
-            end: End::Code(0),
+    pub(crate) fn ends(
+        &mut self,
+        seconds: f64,
+        change: impl FnOnce(&mut CommandEnd),
+    ) -> &mut FakeRun {
+        let mut end = CommandEnd {
+            end: Some(End::Code(0)),
             duration_seconds: seconds,
             measured_seconds: None,
             reaped: self.all_reaped(),
@@ -157,17 +163,17 @@ impl FakeRun {
             monitor_cpu_seconds: 0.01,
         };
         change(&mut end);
-        self.event(seconds, Event::RunEnd(end))
+        self.event(seconds, Event::RunEnd(end.into()))
     }
 
     /// weigh was asked to stop monitoring.
     pub(crate) fn stops(
         &mut self,
         seconds: f64,
-        change: impl FnOnce(&mut WatchEnd),
+        change: impl FnOnce(&mut AttachEnd),
     ) -> &mut FakeRun {
-        let mut end = WatchEnd {
-            why: StopReason::Asked,
+        let mut end = AttachEnd {
+            why: Some(StopReason::Asked),
             end: None,
             duration_seconds: seconds,
             task_clock_seconds: None,
@@ -177,7 +183,7 @@ impl FakeRun {
             monitor_cpu_seconds: 0.01,
         };
         change(&mut end);
-        self.event(seconds, Event::WatchEnd(end))
+        self.event(seconds, Event::RunEnd(end.into()))
     }
 
     fn all_reaped(&self) -> Usage {

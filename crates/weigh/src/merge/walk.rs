@@ -176,7 +176,7 @@ impl Written {
                     self.writer.event(entry);
                 }
             }
-            Event::RunEnd(_) | Event::WatchEnd(_) => self.ends(one, ending::clock(entry)),
+            Event::RunEnd(end) => self.ends(one, end.task_clock_seconds),
         }
     }
 

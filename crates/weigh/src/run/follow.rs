@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
-use super::watch::{ClosedRun, ENDS, Watch};
-use super::{Error, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
+use super::watch::{ENDS, Watch};
+use super::{Error, Outcome, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
 use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
@@ -31,9 +31,7 @@ use crate::host::{Host, clock, own};
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
 use crate::model::{Facts, FaultSource, Program, Tick};
-use crate::record::events::{StopReason, WatchEnd};
-use crate::record::{Event, Manifest, Target, Writer, secrets};
-use crate::summary::Summary;
+use crate::record::{Event, Manifest, RunEnd, StopReason, Target, Writer, secrets};
 
 /// What to monitor, and how long.
 #[derive(Debug, Clone)]
@@ -84,19 +82,6 @@ impl AttachTarget {
     }
 }
 
-/// How monitoring ended.
-#[derive(Debug)]
-pub struct AttachOutcome {
-    /// Why it ended.
-    pub why: StopReason,
-    /// What was used meanwhile.
-    pub summary: Summary,
-    /// Where it is recorded.
-    pub recording: Option<PathBuf>,
-    /// What failed with the recording, if anything did.
-    pub warnings: Vec<String>,
-}
-
 /// Attaches to what already runs, and weighs it.
 ///
 /// `begun` is called when everything is set up, just before the first sample.
@@ -104,7 +89,7 @@ pub fn follow(
     follow: &Follow,
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
-) -> Result<AttachOutcome, Error> {
+) -> Result<Outcome, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
@@ -428,7 +413,7 @@ impl AttachMonitor {
         self.end = ended.into_iter().next().filter(|_| self.is_alone);
     }
 
-    fn finish(mut self, why: StopReason, warnings: Vec<String>) -> AttachOutcome {
+    fn finish(mut self, why: StopReason, warnings: Vec<String>) -> Outcome {
         // Processes that the last sample found gone are reported by now.
         self.handle_messages();
         self.watch.finish_sockets();
@@ -441,20 +426,18 @@ impl AttachMonitor {
             .as_ref()
             .is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.watch.read_task_clock();
-        let now = self.watch.now();
-        let end = WatchEnd {
-            why,
-            end: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
-            duration_seconds: now.as_secs_f64(),
+        let end = RunEnd {
+            why: Some(why),
+            exit: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
+            duration_seconds: self.watch.now().as_secs_f64(),
+            measured_seconds: None,
             task_clock_seconds,
             task_clock_began_seconds: self.clocked_since.map(|at| at.as_secs_f64()),
             left,
             some_unseen,
             monitor_cpu_seconds: own::usage().cpu_seconds(),
+            account: None,
         };
-        self.watch.event(now, Event::WatchEnd(end));
-        let ClosedRun { summary, recording, warnings } =
-            self.watch.close(&mut self.signals, warnings);
-        AttachOutcome { why, summary, recording, warnings }
+        self.watch.close(end, &mut self.signals, warnings)
     }
 }

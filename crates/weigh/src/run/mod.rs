@@ -32,13 +32,13 @@ use crate::host::{self, Host, clock, limits, out_of_memory, own};
 use crate::model::gpu::Visible;
 use crate::model::hardware::Surroundings;
 use crate::model::settings::{self, Destination, OwnCgroup, Settings};
-use crate::model::{End, Facts, Tick};
+use crate::model::{Facts, Tick};
 use crate::record::files::{self, Claim};
 use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
-use crate::record::{self, Writer, secrets};
+use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
-pub use follow::{AttachOutcome, AttachTarget, Follow, follow};
+pub use follow::{AttachTarget, Follow, follow};
 use monitor::{Inheritance, Monitor};
 use watch::Watch;
 
@@ -115,12 +115,12 @@ pub fn without_measuring(command: &[OsString], inherited: Inherited) -> Error {
     }
 }
 
-/// The result of a run.
+/// The result of a run, of a command or of monitoring.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How the command ended.
-    pub end: End,
-    /// What it used.
+    /// How and when it ended.
+    pub end: RunEnd,
+    /// What was used.
     pub summary: Summary,
     /// Where it is recorded.
     pub recording: Option<PathBuf>,

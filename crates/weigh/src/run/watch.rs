@@ -1,10 +1,9 @@
 //! What all kinds of monitoring share: the ticks, the events, and the recording's end.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::live;
 use super::schedule::Schedule;
+use super::{Outcome, live};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::OwnTicks;
 use crate::collect::Collectors;
@@ -16,8 +15,8 @@ use crate::host::taskstats::ExitRecord;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
 use crate::model::{FaultSource, Tick};
-use crate::record::{AttachBaseline, Entry, Event, Manifest, Writer, files};
-use crate::summary::{Accumulator, Summary};
+use crate::record::{AttachBaseline, Entry, Event, Manifest, RunEnd, Writer, files};
+use crate::summary::Accumulator;
 
 /// The collectors of each tick, and its consumers.
 pub(super) struct Watch {
@@ -32,13 +31,6 @@ pub(super) struct Watch {
     /// Subtracts what processes used before weigh attached to them.
     baseline: Option<AttachBaseline>,
     faulted: Vec<(FaultSource, String)>,
-}
-
-/// The result of monitoring.
-pub(super) struct ClosedRun {
-    pub(super) summary: Summary,
-    pub(super) recording: Option<PathBuf>,
-    pub(super) warnings: Vec<String>,
 }
 
 impl Watch {
@@ -253,13 +245,19 @@ impl Watch {
         self.or_fault(SourceId::TaskClock, read).map(|time| time.as_secs_f64())
     }
 
-    /// Finishes the recording and makes the summary.
+    /// Records the end, finishes the recording and makes the summary.
     ///
     /// That may take long when the disk hangs: signals tell when to give up.
-    pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> ClosedRun {
+    pub(super) fn close(
+        mut self,
+        end: RunEnd,
+        signals: &mut Signals,
+        mut warnings: Vec<String>,
+    ) -> Outcome {
         let now = self.now();
+        self.event(now, Event::RunEnd(end.clone()));
         let Some(mut writer) = self.writer.take() else {
-            return ClosedRun { summary: self.accumulator.finish(), recording: None, warnings };
+            return Outcome { end, summary: self.accumulator.finish(), recording: None, warnings };
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
@@ -292,7 +290,7 @@ impl Watch {
             warnings.push(format!("no summary.json: {why}"));
         }
         let recording = directory.join("run.json").exists().then_some(directory);
-        ClosedRun { summary, recording, warnings }
+        Outcome { end, summary, recording, warnings }
     }
 
     /// Whether a stop was requested while the recording is finished: its disk may hang.

@@ -43,7 +43,7 @@ pub use outcome::RunOutcome;
 pub use tools::Tool;
 
 use crate::model::Facts;
-use crate::record::events::StopReason;
+use crate::record::StopReason;
 use crate::record::manifest::Origin;
 use crate::record::{self, Moment, Recording, Target};
 use figures::NO_END;

@@ -16,7 +16,7 @@ use listed::ExitedProcesses;
 use crate::catalog::Scope;
 use crate::catalog::metrics::{ProcessIo, ProcessMemory};
 use crate::model::{End, Entity, ProcessId, Table, Tick, Usage};
-use crate::record::{Entry, Event, Manifest};
+use crate::record::{Entry, Event, Manifest, RunEnd};
 use crate::summary::main_exit::MainExit;
 use crate::summary::own_cpu::OwnCpu;
 
@@ -109,8 +109,8 @@ impl ProcessTable {
                 }
                 self.ended(id, *end, *usage, *cpu_seconds, at);
             }
-            Event::RunEnd(end) => {
-                for (main, size) in self.main_exit.own(end) {
+            Event::RunEnd(RunEnd { account: Some(account), .. }) => {
+                for (main, size) in self.main_exit.own(account) {
                     self.exited.raise_main_size(main, size);
                 }
             }

@@ -11,11 +11,10 @@ use crate::host::own;
 use crate::host::run_cgroup::RunCgroup;
 use crate::model::{End, FaultSource};
 use crate::parse::kernel_log;
-use crate::record::Event;
-use crate::record::events::{RunEnd, Victim};
+use crate::record::events::Victim;
 use crate::record::inbox::MOST_EACH_SECOND;
+use crate::record::{Event, RunAccount, RunEnd};
 use crate::run::Outcome;
-use crate::run::watch::ClosedRun;
 
 impl Monitor {
     /// Closes the account and the recording.
@@ -36,11 +35,7 @@ impl Monitor {
         self.watch.finish_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
-        let now = self.watch.now();
-        self.watch.event(now, Event::RunEnd(run_end));
-        let closed = self.watch.close(&mut self.signals, warnings);
-        let ClosedRun { summary, recording, warnings } = closed;
-        Outcome { end, summary, recording, warnings }
+        self.watch.close(run_end, &mut self.signals, warnings)
     }
 
     /// Takes the final counters of the cgroup that the command was in, and removes the one that was
@@ -92,32 +87,25 @@ impl Monitor {
         let io = self.watch.or_fault(FaultSource::Io, io);
         // Remaining processes use CPU time until it is read above.
         let until = if self.has_children() { self.watch.now() } else { self.reaped_at.max(at) };
+        let processes = self.watch.collectors.processes.as_ref();
         RunEnd {
-            end,
+            why: None,
+            exit: Some(end),
             duration_seconds: at.saturating_sub(self.executed).as_secs_f64(),
             measured_seconds: Some(until.saturating_sub(self.executed).as_secs_f64()),
-            reaped: self.reaped,
             task_clock_seconds,
-            io,
-            left: self
-                .watch
-                .collectors
-                .processes
-                .iter()
-                .flat_map(|all| all.alive())
-                .map(|id| id.pid)
-                .collect(),
+            task_clock_began_seconds: task_clock_seconds.map(|_| 0.0),
+            left: processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
             some_unseen: self.loses_orphans
-                || self
-                    .watch
-                    .collectors
-                    .processes
-                    .as_ref()
-                    .is_none_or(ProcessCollector::may_have_missed_processes),
-            rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
-            cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
-            helpers: self.helpers,
+                || processes.is_none_or(ProcessCollector::may_have_missed_processes),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
+            account: Some(RunAccount {
+                reaped: self.reaped,
+                io,
+                rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
+                cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
+                helpers: self.helpers,
+            }),
         }
     }
 }

@@ -149,7 +149,7 @@ fn ended(run: &Accumulator) -> Usage {
 
 /// What was reaped, with what `weigh mark` and `weigh phase` used.
 pub(super) fn reaped(run: &Accumulator) -> Usage {
-    run.final_counts.as_ref().map_or(run.reaped, |end| end.reaped)
+    run.account().map_or(run.reaped, |account| account.reaped)
 }
 
 /// All CPU time: the kernel's counter, or what was reaped and what is still alive.
@@ -166,7 +166,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     if is_attached(run) {
         return followed::cpu_time(run);
     }
-    let Some(end) = &run.final_counts else {
+    let Some(end) = run.end.as_ref().filter(|end| end.account.is_some()) else {
         let sampled = (run.tree.total > 0).then_some(reaped);
         return match run.clock.or(sampled) {
             Some(seconds) => CpuEvidence::Sampled { seconds, unsampled: None }
@@ -351,8 +351,8 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
             cancelled_bytes: 0,
         }))
     });
-    match &run.final_counts {
-        Some(end) => match &end.io {
+    match run.account() {
+        Some(account) => match &account.io {
             Some(reaped) => {
                 let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
                 complete_or_more(run, count, "/proc/self/io of the reaper")
@@ -368,7 +368,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
 
 fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: f64) -> Figure {
     let count = run.helpers.less_count(of(&ended(run)) as f64 + alive, of);
-    let figure = match &run.final_counts {
+    let figure = match run.account() {
         _ if is_attached(run) => followed::counted(run, count),
         None => Figure::unknown("wait4", NO_END),
         Some(_) => complete_or_more(run, count, "wait4"),

@@ -111,7 +111,7 @@ mod tests {
     use crate::model::Entity;
     use crate::model::settings::{OwnCgroup, Settings};
     use crate::record::Event;
-    use crate::record::events::StopReason;
+    use crate::record::StopReason;
     use crate::testing::FakeRun;
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         run.sample_some(1.0, |tick| tick.put(Entity::Single, &packets));
         let cut = sent(&run.accumulator());
         assert_eq!((cut.value, cut.method, cut.upper), (Some(6000.0), Some(Method::Sampled), None));
-        run.stops(2.0, |end| (end.why, end.duration_seconds) = (StopReason::Ended, 1.0));
+        run.stops(2.0, |end| (end.why, end.duration_seconds) = (Some(StopReason::Ended), 1.0));
         let ended = run.accumulator();
         let whole = received(&ended);
         assert_eq!((whole.method, whole.upper), (Some(Method::Exact), Some(70.0)));

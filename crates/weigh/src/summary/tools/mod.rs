@@ -26,7 +26,7 @@ use super::sample_times::SampleTimes;
 use crate::catalog::metrics::ProcessState;
 use crate::model::live::{LastKnownMemory, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Usage, program_name};
-use crate::record::{Entry, Event, Manifest};
+use crate::record::{Entry, Event, Manifest, RunEnd};
 use crate::text::ellipsize;
 pub(crate) use list::by_weight;
 use running::Sizes;
@@ -182,8 +182,8 @@ impl Tools {
                 }
                 self.ended(id, usage.as_ref(), *cpu_seconds, at);
             }
-            Event::RunEnd(end) => {
-                for (main, size) in self.main_exit.own(end) {
+            Event::RunEnd(RunEnd { account: Some(account), .. }) => {
+                for (main, size) in self.main_exit.own(account) {
                     if let Some(tool) = self.main_tools.get(&main) {
                         self.list.raise_size_of(tool, size);
                     }
