@@ -320,11 +320,8 @@ impl AttachMonitor {
     }
 
     fn has_processes(&self) -> bool {
-        self.watch
-            .collectors
-            .processes
-            .as_ref()
-            .is_some_and(|processes| processes.alive().next().is_some())
+        let processes = self.watch.collectors.processes.as_ref();
+        processes.is_some_and(|processes| processes.alive().next().is_some())
     }
 
     /// Sleeps until an event, at most so long.
@@ -417,14 +414,9 @@ impl AttachMonitor {
         // Processes that the last sample found gone are reported by now.
         self.handle_messages();
         self.watch.finish_sockets();
-        let alive = self.watch.collectors.processes.iter().flat_map(|all| all.alive());
-        let left = alive.map(|id| id.pid).collect();
-        let some_unseen = self
-            .watch
-            .collectors
-            .processes
-            .as_ref()
-            .is_none_or(ProcessCollector::may_have_missed_processes);
+        let processes = self.watch.collectors.processes.as_ref();
+        let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
+        let some_unseen = processes.is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.watch.read_task_clock();
         let end = RunEnd {
             why: Some(why),
