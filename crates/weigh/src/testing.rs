@@ -11,7 +11,8 @@ use crate::model::settings::Settings;
 use crate::model::{End, Entity, Facts, ProcessId, Table, Tick, Usage};
 use crate::record::events::HelperUsage;
 use crate::record::{
-    AttachEnd, CommandEnd, Entry, Event, Manifest, Moment, Recording, StopReason, Target, Writer,
+    AttachEnd, CommandEnd, Entry, Event, Frame, Frames, Manifest, Moment, Recording, StopReason,
+    Target, Writer,
 };
 use crate::summary::{Accumulator, Summary};
 
@@ -198,8 +199,14 @@ impl FakeRun {
         all
     }
 
-    /// Hands over each moment, as [`Recording::replay`] does.
-    pub(crate) fn replay(&self, mut take: impl FnMut(Moment<'_>)) {
+    /// Hands over each frame, as [`Recording::replay`] does.
+    pub(crate) fn replay(&self, mut take: impl FnMut(&Frame<'_>)) -> Frames {
+        let mut frames = Frames::default();
+        self.moments(|moment| frames.moment(moment, &mut take));
+        frames
+    }
+
+    fn moments(&self, mut take: impl FnMut(Moment<'_>)) {
         let mut tick = self.tick.clone();
         for moment in &self.moments {
             match moment {
@@ -216,18 +223,20 @@ impl FakeRun {
         }
     }
 
+    fn accumulated(&self) -> (Accumulator, Frames) {
+        let mut accumulator = Accumulator::new(&self.manifest);
+        let frames = self.replay(|frame| accumulator.frame(frame));
+        (accumulator, frames)
+    }
+
     /// The summary so far.
     pub(crate) fn accumulator(&self) -> Accumulator {
-        let mut accumulator = Accumulator::new(&self.manifest);
-        self.replay(|moment| match moment {
-            Moment::Tick(tick) => accumulator.tick(tick),
-            Moment::Event(entry) => accumulator.event(entry),
-        });
-        accumulator
+        self.accumulated().0
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        self.accumulator().finish()
+        let (accumulator, frames) = self.accumulated();
+        accumulator.finish(frames.live())
     }
 
     /// Both processes have exited; weigh has reaped the command's, which used so much CPU time,
@@ -246,7 +255,7 @@ impl FakeRun {
     /// Records the run into a new directory.
     pub(crate) fn record(&self, directory: &Path) -> Recording {
         let mut writer = Writer::create(directory, &self.manifest, &self.tick).unwrap();
-        self.replay(|moment| match moment {
+        self.moments(|moment| match moment {
             Moment::Tick(tick) => writer.tick(tick),
             Moment::Event(entry) => writer.event(entry.clone()),
         });

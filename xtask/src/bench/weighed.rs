@@ -156,8 +156,8 @@ impl Ended {
             monitor: summary["monitor"].clone(),
         };
         let groups = all_groups();
-        Recording::open(directory).with_context(shown)?.replay(&groups, |moment| {
-            let Moment::Tick(tick) = moment else { return };
+        Recording::open(directory).with_context(shown)?.replay(&groups, |frame| {
+            let Moment::Tick(tick) = frame.moment else { return };
             if let Some(table) = tick.table(Scope::Process).filter(|table| !table.is_empty()) {
                 ended.process_rows += table.len() as u64;
                 ended.first_row.get_or_insert(tick.at);

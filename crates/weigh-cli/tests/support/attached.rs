@@ -76,8 +76,8 @@ fn has_sample(recording: &Path) -> bool {
     let mut has_sample = false;
     let opened = Recording::open(recording);
     opened.is_ok_and(|recording| {
-        let replayed = recording.replay(&all_groups(), |moment| {
-            has_sample |= matches!(moment, Moment::Tick(_));
+        let replayed = recording.replay(&all_groups(), |frame| {
+            has_sample |= matches!(frame.moment, Moment::Tick(_));
         });
         replayed.is_ok() && has_sample
     })

@@ -158,8 +158,8 @@ impl GpuRun {
     pub(crate) fn rows<R: Row>(&self) -> Vec<(Entity, R)> {
         let recording = Recording::open(&self.directory.path().join("run")).unwrap();
         let mut rows = Vec::new();
-        let replayed = recording.replay(&all_groups(), |moment| {
-            let Moment::Tick(tick) = moment else { return };
+        let replayed = recording.replay(&all_groups(), |frame| {
+            let Moment::Tick(tick) = frame.moment else { return };
             let Some(table) = tick.table(R::SCOPE) else { return };
             rows.extend((0..table.len()).map(|row| (table.entities()[row], table.get(row))));
         });

@@ -451,8 +451,8 @@ fn tick_is_complete_when_the_last_recording_has_sampled() {
     let mut whole = Vec::new();
     let mut others = 0;
     recording
-        .replay(&all_groups(), |moment| {
-            if let Moment::Tick(tick) = moment {
+        .replay(&all_groups(), |frame| {
+            if let Moment::Tick(tick) = frame.moment {
                 match tick.is_complete() {
                     true => whole.push(tick.at.as_millis()),
                     false => others += 1,

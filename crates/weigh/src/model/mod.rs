@@ -8,6 +8,7 @@ pub mod hardware;
 pub mod live;
 mod name;
 pub mod numbering;
+pub mod own_cpu;
 mod program;
 mod rate;
 pub mod settings;

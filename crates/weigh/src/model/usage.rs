@@ -143,6 +143,21 @@ impl Io {
         ]
     }
 
+    /// The same, from those six.
+    pub fn of_counts(counts: [f64; 6]) -> Io {
+        let [read_bytes, written_bytes, read_calls, write_calls, from_storage, to_storage] =
+            counts.map(|count| count as u64);
+        Io {
+            read_bytes,
+            written_bytes,
+            read_calls,
+            write_calls,
+            storage_read_bytes: from_storage,
+            storage_written_bytes: to_storage,
+            cancelled_bytes: 0,
+        }
+    }
+
     /// The rest without a part of it.
     pub fn less(&self, part: &Io) -> Io {
         Io {

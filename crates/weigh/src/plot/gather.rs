@@ -11,9 +11,10 @@ use super::programs::{Measure, MeasureForm, MeasureOf, Programs};
 use super::timeline::TimelineBuilder;
 use crate::catalog::metrics::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::catalog::{Metric, Row, Scope, Unit};
+use crate::model::live::LiveProcesses;
 use crate::model::{Table, Tick};
 use crate::quantity::Units;
-use crate::record::{Entry, Manifest, Moment, Recording};
+use crate::record::{Frame, Manifest, Moment, Recording};
 use crate::summary::{Accumulator, Figures};
 
 /// The charts of a run.
@@ -137,35 +138,31 @@ impl Gatherer {
         groups: &[&'static [Metric]],
     ) -> Result<Gallery, crate::record::Error> {
         let mut summary = Accumulator::new(recording.manifest());
-        recording.replay(groups, |moment| match moment {
-            Moment::Tick(tick) => {
-                summary.tick(tick);
-                self.tick(tick, &summary);
-            }
-            Moment::Event(entry) => {
-                summary.event(entry);
-                self.event(entry);
-            }
+        let frames = recording.replay(groups, |frame| {
+            summary.frame(frame);
+            self.frame(frame, &summary);
         })?;
-        Ok(self.finish(&summary.finish().figures))
+        Ok(self.finish(&summary.finish(frames.live()).figures))
     }
 
-    /// Applies an event.
-    pub fn event(&mut self, entry: &Entry) {
-        self.processes.event(entry);
-        self.times.event(entry);
-    }
-
-    /// Applies a tick. The summary has already applied it: charts and figures are made of the same
+    /// Adds a frame. The summary has already added it: charts and figures are made of the same
     /// numbers.
-    pub fn tick(&mut self, tick: &Tick, summary: &Accumulator) {
+    pub fn frame(&mut self, frame: &Frame<'_>, summary: &Accumulator) {
+        match frame.moment {
+            Moment::Tick(tick) => self.tick(tick, frame.live, summary),
+            Moment::Event(entry) => {
+                self.processes.event(entry, frame.live);
+                self.times.event(entry);
+            }
+        }
+    }
+
+    fn tick(&mut self, tick: &Tick, live: &LiveProcesses, summary: &Accumulator) {
         let at = tick.at.as_secs_f64();
         self.times.extend_to(at);
-        if let Some(table) = tick.table(Scope::Process) {
-            self.processes.rows(table);
-        }
+        self.processes.rows(live);
         if let Some(table) = tick.table(Scope::GpuProcess) {
-            self.labels.learn(table, |id| self.processes.name(id));
+            self.labels.learn(table, |id| Some(live.get(id)?.program.clone()));
         }
         for table in tick.tables().iter().filter(|table| !table.is_empty()) {
             if table.scope().is_single() {
@@ -177,7 +174,7 @@ impl Gatherer {
         }
         if tick.is_complete() {
             self.processes.programs.tick(at, summary.cpu_so_far());
-            let sums = self.processes.sums();
+            let sums = self.processes.sums(live.sampled_len());
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
             charts.for_each(|chart| chart.push(at, sums));
         }

@@ -241,9 +241,9 @@ impl Programs {
     }
 
     /// The values of a process changed.
-    pub(super) fn changed(&mut self, member: &mut PlottedProcess) {
+    pub(super) fn changed(&mut self, member: &mut PlottedProcess, values: &[f64]) {
         for (counter, counted) in self.counters.iter_mut().zip(&mut member.counted) {
-            let value = counter.measure.of.value(&member.values);
+            let value = counter.measure.of.value(values);
             if value.is_nan() {
                 continue;
             }

@@ -9,7 +9,6 @@ use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory, ProcessSt
 use crate::catalog::{Metric, Unit, all_groups};
 use crate::model::settings::Settings;
 use crate::model::{Entity, ProcessId, Tick};
-use crate::record::Moment;
 use crate::summary::{Accumulator, Figures};
 use crate::testing::{FakeRun, MIB, cpu, memory};
 
@@ -59,17 +58,11 @@ fn gatherer(run: &FakeRun, requested: &[&'static Metric]) -> Gatherer {
 
 fn with_figures(run: &FakeRun, mut gatherer: Gatherer) -> (Gallery, Figures) {
     let mut summary = Accumulator::new(&run.manifest);
-    run.replay(|moment| match moment {
-        Moment::Tick(tick) => {
-            summary.tick(tick);
-            gatherer.tick(tick, &summary);
-        }
-        Moment::Event(entry) => {
-            summary.event(entry);
-            gatherer.event(entry);
-        }
+    let frames = run.replay(|frame| {
+        summary.frame(frame);
+        gatherer.frame(frame, &summary);
     });
-    let figures = summary.finish().figures;
+    let figures = summary.finish(frames.live()).figures;
     (gatherer.finish(&figures), figures)
 }
 

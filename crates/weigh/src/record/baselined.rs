@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::baseline::{AttachBaseline, BASED};
-use super::frames::Batches;
+use super::batches::Batches;
 use super::stream::{SEQUENCE, array, decode};
 use super::{Entry, Error, Recording};
 use crate::catalog::{Kind, Scope, Sense, all_groups};
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::catalog::Row;
     use crate::catalog::metrics::ProcessCpu;
-    use crate::record::Moment;
+    use crate::record::{Frame, Moment};
     use crate::testing::{CHILD, FakeRun, MAIN, cpu, cpu_with_children};
 
     fn user(batches: impl Iterator<Item = Result<RecordBatch, Error>>) -> Vec<f64> {
@@ -161,8 +161,8 @@ mod tests {
         let based = user(recording.baselined_batches(Scope::Process).unwrap().unwrap());
         assert_eq!(based, [0.0, 0.0, 1.5]);
         let mut replayed = Vec::new();
-        let take = |moment: Moment<'_>| {
-            if let Moment::Tick(tick) = moment {
+        let take = |frame: &Frame<'_>| {
+            if let Moment::Tick(tick) = frame.moment {
                 let rows = tick.table(Scope::Process).unwrap().rows::<ProcessCpu>();
                 replayed.extend(rows.filter_map(|(_, row)| row.user));
             }

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use super::frames::Batches;
+use super::batches::Batches;
 use super::integrity::{self, Integrity, MemberLoss, Seal};
 use super::reader::Recording;
 use crate::catalog::Scope;

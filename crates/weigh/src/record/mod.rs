@@ -15,9 +15,10 @@
 
 mod baseline;
 mod baselined;
+mod batches;
 pub mod events;
 pub mod files;
-mod frames;
+mod frame;
 pub mod inbox;
 mod integrity;
 mod losses;
@@ -36,10 +37,11 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use baseline::AttachBaseline;
 pub use baselined::BaselinedBatches;
-pub use events::{Entry, Event};
-pub use frames::Batches;
+pub use batches::Batches;
 #[cfg(feature = "xlsx")]
-pub(crate) use frames::caught;
+pub(crate) use batches::caught;
+pub use events::{Entry, Event};
+pub use frame::{Frame, Frames};
 pub use integrity::MemberLoss;
 pub use losses::Losses;
 pub use manifest::Manifest;

@@ -1,16 +1,16 @@
 //! Reading a recording: a finished one, a torn one, one that is still growing.
 //!
-//! Recordings may come from untrusted sources, so Arrow gets only what [`super::frames`] has found
+//! Recordings may come from untrusted sources, so Arrow gets only what [`super::batches`] has found
 //! to be complete and of sensible sizes.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::frames::Batches;
+use super::batches::Batches;
 use super::integrity::Seal;
 use super::losses::Losses;
-use super::{BaselinedBatches, Entry, Error, FORMAT, Manifest, Moment, Replay, files};
+use super::{BaselinedBatches, Entry, Error, FORMAT, Frame, Frames, Manifest, Replay, files};
 use crate::catalog::{Metric, Scope};
 
 /// A recorded run.
@@ -92,19 +92,20 @@ impl Recording {
         BaselinedBatches::of(self, scope)
     }
 
-    /// Replays the run, moment by moment.
+    /// Replays the run frame by frame, for as many readers as there are in `each`. Returns the
+    /// frames, which have the live processes at the end.
     ///
     /// Memory does not grow with the recording: one batch of each scope is held.
     pub fn replay(
         &self,
         groups: &[&'static [Metric]],
-        mut each: impl FnMut(Moment<'_>),
-    ) -> Result<(), Error> {
-        let mut replay = Replay::of(self, groups)?;
+        mut each: impl FnMut(&Frame<'_>),
+    ) -> Result<Frames, Error> {
+        let (mut replay, mut frames) = (Replay::of(self, groups)?, Frames::default());
         while let Some(moment) = replay.next_moment()? {
-            each(moment);
+            frames.moment(moment, &mut each);
         }
-        Ok(())
+        Ok(frames)
     }
 
     pub(super) fn streams(&self) -> impl Iterator<Item = (Scope, PathBuf)> {

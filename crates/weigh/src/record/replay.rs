@@ -8,14 +8,14 @@ use std::path::Path;
 use std::slice::Iter;
 use std::time::Duration;
 
-use super::frames::Batches;
+use super::batches::Batches;
 use super::stream::decode;
 use super::{AttachBaseline, Entry, Error, Recording};
 use crate::catalog::Metric;
 use crate::model::{Table, Tick};
 
-/// A moment of a replayed run.
-#[derive(Debug)]
+/// A moment of a run.
+#[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
     /// Something was measured.
     Tick(&'a Tick),
@@ -169,13 +169,13 @@ impl Cursor {
 mod tests {
     use super::*;
     use crate::catalog::{Scope, all_groups};
-    use crate::record::Event;
+    use crate::record::{Event, Frame};
     use crate::testing::{CHILD, FakeRun, MAIN, cpu};
 
     /// How many processes each tick has, and the marks.
     fn moments(recording: &Recording) -> Vec<String> {
         let mut moments = Vec::new();
-        let each = |moment: Moment<'_>| match moment {
+        let each = |frame: &Frame<'_>| match frame.moment {
             Moment::Tick(tick) => {
                 let entities = tick.table(Scope::Process).unwrap().entities();
                 moments.push(format!("{} rows", entities.len()));

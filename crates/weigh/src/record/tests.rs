@@ -61,7 +61,7 @@ fn record(directory: &Path, seconds: u64) -> PathBuf {
 fn replayed(path: &Path) -> Result<Vec<String>, Error> {
     let mut seen = Vec::new();
     let recording = Recording::open(path)?;
-    recording.replay(&groups(), |moment| match moment {
+    recording.replay(&groups(), |frame| match frame.moment {
         Moment::Event(entry) => seen.push(format!("{entry:?}")),
         Moment::Tick(tick) => {
             let Some(table) = tick.table(Scope::Process) else { return };
@@ -128,8 +128,8 @@ fn devices_are_recorded_under_their_names() {
     let keys: Vec<_> = schema.fields().iter().take(3).map(|field| field.name()).collect();
     assert_eq!(keys, ["time", "seq", "device"]);
     let mut found = Vec::new();
-    let each = |moment: Moment<'_>| {
-        let Moment::Tick(tick) = moment else { return };
+    let each = |frame: &Frame<'_>| {
+        let Moment::Tick(tick) = frame.moment else { return };
         let Some(table) = tick.table(Scope::Nic) else { return };
         found.extend((0..table.len()).map(|row| (table.entities()[row], table.get(row))));
     };

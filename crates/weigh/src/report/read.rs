@@ -6,7 +6,7 @@ use super::{Document, ProcessTable};
 use crate::catalog::all_groups;
 use crate::plot::{Gallery, Gatherer};
 use crate::quantity::Units;
-use crate::record::{Error, Moment, Recording};
+use crate::record::{Error, Recording};
 use crate::summary::Accumulator;
 
 /// The report of a recording. `progress` gets the part that is read, from 0 to 1.
@@ -20,21 +20,14 @@ pub fn read(
     let mut process_table = ProcessTable::new(manifest);
     let mut gatherer = Gatherer::new(manifest, &groups, &[]).in_units(units);
     let end = recording.entries().last().map_or(f64::INFINITY, |entry| entry.seconds);
-    recording.replay(&groups, |moment| match moment {
-        Moment::Tick(tick) => {
-            accumulator.tick(tick);
-            process_table.tick(tick);
-            gatherer.tick(tick, &accumulator);
-            progress((tick.at.as_secs_f64() / end).min(1.0));
-        }
-        Moment::Event(entry) => {
-            accumulator.event(entry);
-            process_table.event(entry);
-            gatherer.event(entry);
-        }
+    let frames = recording.replay(&groups, |frame| {
+        accumulator.frame(frame);
+        process_table.frame(frame);
+        gatherer.frame(frame, &accumulator);
+        progress((frame.at() / end).min(1.0));
     })?;
-    let summary = accumulator.finish();
-    let mut participants = process_table.finish(summary.run.measured());
+    let summary = accumulator.finish(frames.live());
+    let mut participants = process_table.finish(frames.live(), summary.run.measured());
     let losses = recording.losses();
     if losses.concern_processes() || losses.are_changes() {
         participants.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);

@@ -1,7 +1,7 @@
 //! Made-up runs for the tests of reports.
 
 use super::process_table::{ListedProcesses, ProcessTable};
-use crate::record::{Manifest, Moment};
+use crate::record::Manifest;
 use crate::summary::Summary;
 use crate::testing::FakeRun;
 
@@ -17,29 +17,21 @@ pub(super) fn work_hard() -> FakeRun {
 /// The inputs of a report.
 pub(super) fn read(run: FakeRun) -> (Manifest, Summary, ListedProcesses) {
     let summary = run.summary();
-    let (process_table, _) = process_table(&run);
-    let participants = process_table.finish(summary.run.measured());
+    let participants = listed(&run, |_| summary.run.measured());
     (run.manifest, summary, participants)
 }
 
 /// The processes of a run that lasted until its last tick or event.
 pub(super) fn participants(run: &FakeRun) -> ListedProcesses {
-    let (process_table, last) = process_table(run);
-    process_table.finish(last)
+    listed(run, |last| last)
 }
 
-/// The processes of a run, and the time of its last tick or event.
-fn process_table(run: &FakeRun) -> (ProcessTable, f64) {
+/// The processes of a run, whose duration follows from its last tick or event.
+fn listed(run: &FakeRun, duration: impl FnOnce(f64) -> f64) -> ListedProcesses {
     let (mut process_table, mut last) = (ProcessTable::new(&run.manifest), 0.0_f64);
-    run.replay(|moment| match moment {
-        Moment::Tick(tick) => {
-            last = last.max(tick.at.as_secs_f64());
-            process_table.tick(tick);
-        }
-        Moment::Event(entry) => {
-            last = last.max(entry.seconds);
-            process_table.event(entry);
-        }
+    let frames = run.replay(|frame| {
+        last = last.max(frame.at());
+        process_table.frame(frame);
     });
-    (process_table, last)
+    process_table.finish(frames.live(), duration(last))
 }

@@ -15,7 +15,7 @@ use crate::host::taskstats::ExitRecord;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
 use crate::model::{FaultSource, Tick};
-use crate::record::{AttachBaseline, Entry, Event, Manifest, RunEnd, Writer, files};
+use crate::record::{AttachBaseline, Entry, Event, Frames, Manifest, RunEnd, Writer, files};
 use crate::summary::Accumulator;
 
 /// The collectors of each tick, and its consumers.
@@ -26,6 +26,7 @@ pub(super) struct Watch {
     pub(super) tick: Tick,
     pub(super) collectors: Collectors,
     pub(super) writer: Option<Writer>,
+    frames: Frames,
     pub(super) accumulator: Accumulator,
     pub(super) schedule: Schedule,
     /// Subtracts what processes used before weigh attached to them.
@@ -50,6 +51,7 @@ impl Watch {
             tick,
             collectors,
             writer,
+            frames: Frames::default(),
             accumulator: Accumulator::new(manifest),
             schedule: Schedule::new(Duration::ZERO, settings.interval),
             baseline: manifest.came.map(AttachBaseline::new),
@@ -157,7 +159,7 @@ impl Watch {
         if let Some(baseline) = &mut self.baseline {
             baseline.tick(&mut self.tick);
         }
-        self.accumulator.tick(&self.tick);
+        self.frames.tick(&self.tick, |frame| self.accumulator.frame(frame));
     }
 
     /// Adds the command of a phase at its start: until then it was weigh's own helper.
@@ -223,7 +225,7 @@ impl Watch {
         if let Some(baseline) = &mut self.baseline {
             baseline.event(&entry);
         }
-        self.accumulator.event(&entry);
+        self.frames.event(&entry, |frame| self.accumulator.frame(frame));
         if let Some(writer) = &mut self.writer {
             writer.event(entry);
         }
@@ -257,7 +259,8 @@ impl Watch {
         let now = self.now();
         self.event(now, Event::RunEnd(end.clone()));
         let Some(mut writer) = self.writer.take() else {
-            return Outcome { end, summary: self.accumulator.finish(), recording: None, warnings };
+            let summary = self.accumulator.finish(self.frames.live());
+            return Outcome { end, summary, recording: None, warnings };
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
@@ -272,9 +275,10 @@ impl Watch {
             let why = gone
                 .unwrap_or_else(|| format!("the recording is not whole: {}", faults.join("; ")));
             warnings.push(why.clone());
-            self.accumulator.event(&Entry::new(now, Event::fault(FaultSource::Recording, why)));
+            let entry = Entry::new(now, Event::fault(FaultSource::Recording, why));
+            self.frames.event(&entry, |frame| self.accumulator.frame(frame));
         }
-        let mut summary = self.accumulator.finish();
+        let mut summary = self.accumulator.finish(self.frames.live());
         // What was measured is in the figures; what is recorded of it is less.
         summary.run.complete &= whole;
         let written = serde_json::to_vec_pretty(&summary)

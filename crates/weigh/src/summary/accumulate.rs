@@ -11,14 +11,15 @@ use super::node::Node;
 use super::phases::{self, PhaseSample, Phases};
 use super::sample_times::SampleTimes;
 use super::tools::Tools;
-use super::tree::RunTree;
+use super::tree::{RunTree, high_water_read};
 use super::{Left, MonitorCost, Processes, Run, Summary, figures, findings, lossy};
 use crate::catalog::Scope;
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
+use crate::model::live::LiveProcesses;
 use crate::model::{End, Facts, FaultSource, ProcessId, Tick, Usage};
 use crate::record::events::Victim;
 use crate::record::{
-    Entry, Event, Losses, Manifest, Reaping, Recording, RunAccount, RunEnd, Target,
+    Entry, Event, Frame, Losses, Manifest, Moment, Reaping, Recording, RunAccount, RunEnd, Target,
 };
 
 /// Everything the summary needs.
@@ -86,6 +87,12 @@ fn tree(manifest: &Manifest) -> RunTree {
     if manifest.is_merged() { tree.in_rounds() } else { tree }
 }
 
+/// A process by its pid, with its name while it is alive.
+fn left(pid: u32, live: &LiveProcesses) -> Left {
+    let name = live.with_pid(pid).map_or("?", |process| &process.name);
+    Left { pid, name: name.to_owned() }
+}
+
 impl Accumulator {
     /// Before the first sample.
     pub fn new(manifest: &Manifest) -> Accumulator {
@@ -128,13 +135,20 @@ impl Accumulator {
         Accumulator { losses, ..Accumulator::new(recording.manifest()) }
     }
 
-    /// Adds the rows of one tick.
-    pub fn tick(&mut self, tick: &Tick) {
+    /// Adds a frame.
+    pub fn frame(&mut self, frame: &Frame<'_>) {
+        match frame.moment {
+            Moment::Tick(tick) => self.tick(tick, frame.live),
+            Moment::Event(entry) => self.event(entry, frame.live),
+        }
+    }
+
+    fn tick(&mut self, tick: &Tick, live: &LiveProcesses) {
         let at = tick.at.as_secs_f64();
         self.last = self.last.max(at);
+        self.tree.rows(live, at);
         if let Some(table) = tick.table(Scope::Process) {
-            self.tree.rows(table, at);
-            self.tools.rows(table, at);
+            self.tools.rows(table, live, at);
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
             self.node.add(table, at);
@@ -144,11 +158,13 @@ impl Accumulator {
         }
         self.node.add_devices(tick);
         if tick.table(Scope::Gpu).is_some_and(|table| !table.is_empty()) {
-            let (tree, mains) = (&self.tree, &self.mains);
+            let mains = &self.mains;
             let exited = std::mem::take(&mut self.gpus.exited);
-            let called =
-                |id: &ProcessId| tree.called(id).or_else(|| exited.get(id).map(String::as_str));
-            self.gpus.add_tick(tick, |id| match called(id) {
+            let name = |id: &ProcessId| {
+                let alive = live.get(id).map(|process| &process.name);
+                alive.or_else(|| exited.get(id))
+            };
+            self.gpus.add_tick(tick, |id| match name(id) {
                 Some(name) if mains.contains(id) => RunRole::Main(name.to_owned()),
                 Some(name) => RunRole::Descendant(name.to_owned()),
                 None => RunRole::Other,
@@ -167,11 +183,12 @@ impl Accumulator {
         }
         if let Some(table) = tick.table(Scope::Own).filter(|_| tick.is_complete()) {
             self.own(&table.get(0), &table.get(0));
+            self.tree.count_alive(live);
             self.rates(at);
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
-            self.all_sampled(at, clock.and(self.clock));
-            self.tree.sample_completed();
+            self.all_sampled(live, at, clock.and(self.clock));
+            self.tree.sample_completed(live);
             self.sample_times.complete_tick(at);
             self.tools.sample_completed(at);
         }
@@ -213,8 +230,8 @@ impl Accumulator {
     }
 
     /// All processes were sampled, and the run's task clock was this.
-    fn all_sampled(&mut self, at: f64, clock: Option<f64>) {
-        let alive = self.tree.all_alive().count();
+    fn all_sampled(&mut self, live: &LiveProcesses, at: f64, clock: Option<f64>) {
+        let alive = self.tree.alive(live).count();
         let (user_seconds, system_seconds) = self.tree.split_of_alive();
         let mut split = Usage { user_seconds, system_seconds, ..self.reaped };
         split.user_seconds += self.reaped.user_seconds;
@@ -233,37 +250,33 @@ impl Accumulator {
             alive,
             elsewhere: self.node.elsewhere_so_far(),
         };
-        self.phases.add_sample(sample, &self.tree);
+        self.phases.add_sample(sample, &self.tree, live);
     }
 
-    /// Adds an event.
-    pub fn event(&mut self, entry: &Entry) {
+    fn event(&mut self, entry: &Entry, live: &LiveProcesses) {
         let at = entry.seconds;
         self.phases.event(&entry.event, at);
-        self.tools.event(entry);
+        self.tools.event(entry, live);
         self.reaping.event(entry, &self.mains);
         match &entry.event {
-            Event::ProcessStart { pid, started, name, parent, .. } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                self.tree.named(id, name);
-                self.tree.starts(id, *parent);
+            Event::ProcessStart { pid, started, parent, .. } => {
+                self.tree.starts(ProcessId { pid: *pid, started: *started }, *parent, live);
             }
-            Event::ProcessExec { pid, started, name, .. } => {
-                self.tree.named(ProcessId { pid: *pid, started: *started }, name);
-            }
+            Event::ProcessExec { .. } => {}
             Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, end } => {
                 let id = ProcessId { pid: *pid, started: *started };
+                let process = live.get(&id);
                 if *end == Some(End::Signal(libc::SIGKILL)) {
-                    self.killed.push(Left { pid: *pid, name: self.tree.name(*pid) });
+                    self.killed.push(left(*pid, live));
                 }
                 if let Some(size) = memory_peak_bytes {
-                    let after = self.tree.high_water_read(&id);
+                    let after = high_water_read(process);
                     self.tree.largest.add_between(*size as f64, after, at);
                 }
-                if let Some(name) = self.tree.called(&id).filter(|_| self.gpus.is_any()) {
-                    self.gpus.exited.insert(id, name.to_owned());
+                if let Some(process) = process.filter(|_| self.gpus.is_any()) {
+                    self.gpus.exited.insert(id, process.name.clone());
                 }
-                self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
+                self.tree.ended(id, usage.as_ref(), *cpu_seconds, (live, at));
                 if cpu_seconds.is_none() {
                     self.note_gap(at);
                 }
@@ -285,11 +298,11 @@ impl Accumulator {
             }
             Event::Gpu(gpu) => self.gpus.add_gpu(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
-            Event::RunEnd(end) => self.closes(end.clone(), at),
+            Event::RunEnd(end) => self.closes(end.clone(), live, at),
         }
     }
 
-    fn closes(&mut self, mut end: RunEnd, at: f64) {
+    fn closes(&mut self, mut end: RunEnd, live: &LiveProcesses, at: f64) {
         if let Some(account) = &end.account {
             // Events may be lost; the final counters are complete.
             self.helpers = Helpers::of(account.helpers);
@@ -304,8 +317,9 @@ impl Accumulator {
         }
         self.end = Some(end);
         self.last = self.last.max(at);
+        self.tree.count_alive(live);
         self.summed = self.summed.max(self.cpu_summed());
-        self.all_sampled(at, clock);
+        self.all_sampled(live, at, clock);
     }
 
     /// A process exited that weigh does not reap: what it used since its last sample may not be in
@@ -424,12 +438,13 @@ impl Accumulator {
         fault.or_else(|| self.manifest.absent.get(&source).map(String::as_str))
     }
 
-    /// The summary of everything added.
-    pub fn finish(mut self) -> Summary {
+    /// The summary of everything added, with the processes that are alive at the end.
+    pub fn finish(mut self, live: &LiveProcesses) -> Summary {
         if let Some(end) = self.end.as_ref().filter(|_| !self.losses.is_empty()) {
             // Corrupt rows may also have later times.
             self.tree.retain_alive(&end.left);
         }
+        self.tree.count_alive(live);
         let duration = self.duration();
         let phases = std::mem::replace(&mut self.phases, Phases::new(0));
         if phases.untracked() > 0 {
@@ -462,7 +477,7 @@ impl Accumulator {
             figures,
             parts,
             tools,
-            processes: self.processes(),
+            processes: self.processes(live),
             gpus,
             nodes: Vec::new(),
             phases_not_listed: count - phases.len() as u64,
@@ -511,8 +526,8 @@ impl Accumulator {
         }
     }
 
-    fn processes(&self) -> Processes {
-        let left = self.end.iter().flat_map(|end| &end.left);
+    fn processes(&self, live: &LiveProcesses) -> Processes {
+        let remaining = self.end.iter().flat_map(|end| &end.left);
         // The command existed, whether it was sampled or not.
         let least = u64::from(self.manifest.target.is_none());
         // Processes without a recorded exit would be counted together with all that started later.
@@ -523,7 +538,7 @@ impl Accumulator {
             peak: peak.max(least),
             // Processes that started after the last tick are not known.
             some_unseen: self.end.is_none() || self.some_unseen(),
-            left: left.map(|&pid| Left { pid, name: self.tree.name(pid) }).collect(),
+            left: remaining.map(|&pid| left(pid, live)).collect(),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::alive::TrackedProcess;
+use crate::model::live::ProcessValues;
 use crate::model::{ProcessId, Usage, numbering};
 
 /// What one process used, with its reaped children.
@@ -15,7 +15,7 @@ use crate::model::{ProcessId, Usage, numbering};
 pub(super) struct ExitedCounts {
     /// CPU time in user mode and in the kernel.
     pub cpu: [f64; 2],
-    /// I/O, in the order of [`TrackedProcess::all_io`]; `None` when it could not be read.
+    /// I/O, in the order of [`ProcessValues::all_io`]; `None` when it could not be read.
     pub io: Option<[f64; 6]>,
     /// Page faults, minor and major, of its own; and of its reaped children.
     pub faults: [u64; 3],
@@ -25,8 +25,8 @@ pub(super) struct ExitedCounts {
 
 impl ExitedCounts {
     /// Of a process as it was last sampled; its own alone, or with its children's.
-    fn of(process: &TrackedProcess, with_children: bool) -> ExitedCounts {
-        let (cpu, events) = (&process.last.cpu, &process.last.events);
+    fn of(process: &ProcessValues, with_children: bool) -> ExitedCounts {
+        let (cpu, events) = (&process.cpu, &process.events);
         let children = if with_children {
             [cpu.children_user.unwrap_or(0.0), cpu.children_system.unwrap_or(0.0)]
         } else {
@@ -127,13 +127,13 @@ impl ExitedUsage {
 
     /// A process was sampled: what is pending at it is cleared if its counters of children rose by
     /// as much.
-    pub(super) fn sampled(&mut self, id: ProcessId, before: &TrackedProcess, now: &TrackedProcess) {
+    pub(super) fn sampled(&mut self, id: ProcessId, before: &ProcessValues, now: &ProcessValues) {
         let Some(pending) = self.pending.get_mut(&id) else { return };
-        let children_cpu = |alive: &TrackedProcess| {
-            let cpu = &alive.last.cpu;
+        let children_cpu = |alive: &ProcessValues| {
+            let cpu = &alive.cpu;
             cpu.children_user.unwrap_or(0.0) + cpu.children_system.unwrap_or(0.0)
         };
-        let faulted = |alive: &TrackedProcess| alive.last.events.children_faults.unwrap_or(0);
+        let faulted = |alive: &ProcessValues| alive.events.children_faults.unwrap_or(0);
         let mut cpu = children_cpu(now) - children_cpu(before) + ROUNDING;
         let mut faults = faulted(now).saturating_sub(faulted(before));
         pending.retain(|one| {
@@ -150,7 +150,7 @@ impl ExitedUsage {
     pub(super) fn on_exit(
         &mut self,
         id: ProcessId,
-        process: &TrackedProcess,
+        process: &ProcessValues,
         usage: Option<&Usage>,
         cpu_seconds: Option<f64>,
     ) {
@@ -221,7 +221,7 @@ mod tests {
     const CHILD: ProcessId = ProcessId { pid: 11, started: 2 };
 
     /// A process with CPU time of its own and of its reaped children, and their faults.
-    fn process(own: f64, children: f64, faults: u64, children_faults: u64) -> TrackedProcess {
+    fn process(own: f64, children: f64, faults: u64, children_faults: u64) -> ProcessValues {
         let cpu = ProcessCpu {
             user: Some(own),
             system: Some(0.0),
@@ -234,8 +234,8 @@ mod tests {
             children_faults: Some(children_faults),
             ..ProcessEvents::default()
         };
-        let mut alive = TrackedProcess::default();
-        (alive.last.cpu, alive.last.events) = (cpu, events);
+        let mut alive = ProcessValues::default();
+        (alive.cpu, alive.events) = (cpu, events);
         alive
     }
 

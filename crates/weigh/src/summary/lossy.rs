@@ -11,10 +11,10 @@ mod tests;
 
 use super::accumulate::Accumulator;
 use super::figure::{Figure, Figures, Method};
-use super::own_cpu::method;
 use super::phases::Named;
 use super::{NO_END, Summary};
 use crate::catalog::{Combine, FigureId, FigureUnit, Scope};
+use crate::record::Losses;
 
 /// Removes from a summary all that the recording does not prove.
 pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
@@ -38,7 +38,8 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
     of_run.into_iter().chain(of_all).chain(of_phases).for_each(|figures| rules.apply(figures));
     summary.phase_statistics.iter_mut().for_each(Named::are_not_exact);
     for tool in &mut summary.tools {
-        tool.cpu_time_method = tool.cpu_time_method.map(|whole| method(whole, &run.losses));
+        tool.cpu_time_method =
+            tool.cpu_time_method.map(|whole| process_cpu_method(whole, &run.losses));
     }
     if run.losses.concern_events() && !run.losses.are_changes() {
         // One process by itself was never summed with another.
@@ -48,6 +49,18 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
                 peak.lower = run.tree.largest.value;
             }
         }
+    }
+}
+
+/// The method of the CPU time of processes, when the recording lacks these.
+pub(crate) fn process_cpu_method(whole: Method, losses: &Losses) -> Method {
+    if losses.concern_events() || losses.are_changes() {
+        // It may be of other processes, too: of later ones, or of none.
+        Method::Estimated
+    } else if losses.concern_processes() && whole == Method::Exact {
+        Method::Sampled
+    } else {
+        whole
     }
 }
 

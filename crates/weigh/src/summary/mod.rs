@@ -21,7 +21,6 @@ mod lossy;
 pub(crate) mod main_exit;
 mod node;
 mod outcome;
-pub(crate) mod own_cpu;
 pub mod phases;
 mod rise;
 pub(crate) mod sample_times;
@@ -39,13 +38,14 @@ pub use accumulate::Accumulator;
 pub(crate) use curve::SHORTEST_WINDOW;
 pub use figure::{Figure, Figures, Method};
 pub use gpus::{GpuSummary, GpuUser};
+pub(crate) use lossy::process_cpu_method;
 pub use outcome::RunOutcome;
 pub use tools::Tool;
 
 use crate::model::Facts;
 use crate::record::StopReason;
 use crate::record::manifest::Origin;
-use crate::record::{self, Moment, Recording, Target};
+use crate::record::{self, Recording, Target};
 use figures::NO_END;
 
 /// What a run used, as `summary.json` has it.
@@ -256,9 +256,6 @@ pub enum Severity {
 pub fn of(recording: &Recording) -> Result<Summary, record::Error> {
     let mut accumulator = Accumulator::of(recording);
     let groups = all_groups();
-    recording.replay(&groups, |moment| match moment {
-        Moment::Tick(tick) => accumulator.tick(tick),
-        Moment::Event(entry) => accumulator.event(entry),
-    })?;
-    Ok(accumulator.finish())
+    let frames = recording.replay(&groups, |frame| accumulator.frame(frame))?;
+    Ok(accumulator.finish(frames.live()))
 }

@@ -1,24 +1,23 @@
-//! The processes of a run as the summary tracks them: which are alive, with what.
+//! Peaks, bounds and sums over the processes of a run.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
-use super::alive::{PeakLevels, TrackedProcess, TreeSums, add};
+use super::alive::{PeakLevels, TreeSums, add};
 use super::curve::{Mean, Peak};
 use super::exited_usage::{ExitedCounts, ExitedUsage};
 use super::upper_bounds::UpperBounds;
-use crate::catalog::metrics::{ProcessEvents, ProcessIo, ProcessMemory};
-use crate::model::{ProcessId, Table, Usage};
+use crate::model::live::{LiveProcess, LiveProcesses, ProcessValues};
+use crate::model::{ProcessId, Usage};
 
 /// The tree of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunTree {
     /// The command's process; several, in order, when several runs were merged.
     mains: Vec<ProcessId>,
-    /// Ordered, so that the same recording always gives the same last digit.
-    alive: BTreeMap<ProcessId, TrackedProcess>,
-    names: HashMap<ProcessId, String>,
-    /// Those that have started and have no row yet.
-    announced: HashSet<ProcessId>,
+    /// What live processes had when they were last counted.
+    counts: AliveCounts,
+    /// The pids that were left at the end, where exits may be missing: no other process is alive.
+    left: Option<Vec<u32>>,
     /// Those that exited since the last complete tick: they may have been alive together with a
     /// process that had not been sampled yet.
     exited_since_tick: ExitedSinceSample,
@@ -29,6 +28,8 @@ pub(super) struct RunTree {
     main_cpu: BTreeMap<ProcessId, f64>,
     /// All processes so far.
     pub total: u64,
+    /// Those of them of which only the exit is known.
+    exited_unseen: u64,
     /// The most at once.
     pub most: u64,
     /// The most that have a row of the same tick: those were alive together, even where exits are
@@ -63,6 +64,28 @@ pub(super) struct RunTree {
     exited_usage: Option<ExitedUsage>,
 }
 
+/// Counters summed over live processes.
+#[derive(Debug, Clone, Copy, Default)]
+struct AliveCounts {
+    /// CPU time with that of reaped children, in user mode and in the kernel.
+    cpu: (f64, f64),
+    /// CPU time of each process by itself.
+    own_cpu: f64,
+    /// I/O in the order of [`crate::model::live::ProcessValues::all_io`]; `None` where no
+    /// process's can be read.
+    io: Option<[f64; 6]>,
+    events: AliveEvents,
+}
+
+/// Page faults and context switches of live processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AliveEvents {
+    pub(super) faults_minor: u64,
+    pub(super) faults_major: u64,
+    pub(super) switches_voluntary: u64,
+    pub(super) switches_involuntary: u64,
+}
+
 /// Those that exited since all processes were sampled.
 #[derive(Debug, Clone, Copy, Default)]
 struct ExitedSinceSample {
@@ -94,20 +117,30 @@ impl RunTree {
         self.mains.binary_search(id).is_ok()
     }
 
+    /// The live processes that were sampled.
+    pub(super) fn alive<'a>(
+        &'a self,
+        live: &'a LiveProcesses,
+    ) -> impl Iterator<Item = &'a LiveProcess> {
+        let is_left = |process: &&LiveProcess| {
+            self.left.as_ref().is_none_or(|left| left.contains(&process.id.pid))
+        };
+        live.sampled().filter(is_left)
+    }
+
     /// Adds the rows of a tick.
-    pub(super) fn rows(&mut self, table: &Table, at: f64) {
-        for (row, entity) in table.entities().iter().enumerate() {
-            let crate::model::Entity::Process(id) = entity else { continue };
-            let next = self.alive.len() as u64;
-            let process = self.alive.entry(*id).or_default();
-            let (before, was) = (process.largest(), *process);
-            process.last.update(table, row);
+    pub(super) fn rows(&mut self, live: &LiveProcesses, at: f64) {
+        let (mut rows, mut any_new) = (0, false);
+        for (_, process) in live.in_rows() {
+            let (id, now, was) = (process.id, &process.values, &process.previous);
+            rows += 1;
+            any_new |= process.is_new;
             if let Some(exited_usage) = &mut self.exited_usage {
-                exited_usage.sampled(*id, &was, process);
+                exited_usage.sampled(id, was, now);
             }
             // A zombie has no memory left, and that proves nothing.
-            if let Some(size) = process.largest().filter(|size| *size > 0) {
-                match process.is_at_its_peak() {
+            if let Some(size) = now.largest().filter(|size| *size > 0) {
+                match now.is_at_its_peak() {
                     true => self.largest.add(size as f64, at),
                     // It had been larger between the last reading of the mark and this one.
                     false => {
@@ -115,42 +148,41 @@ impl RunTree {
                         self.largest.add_between(size as f64, after, at);
                     }
                 }
-                if before.is_none_or(|before| size > before) {
+                if was.largest().is_none_or(|before| size > before) {
                     self.largest_since_complete_tick =
                         self.largest_since_complete_tick.max(Some(size));
                 }
             }
-            if table.get::<ProcessMemory>(row).peak.is_some() {
-                process.high_water_read = Some(at);
-            }
-            let is_main = self.mains.binary_search(id).is_ok();
-            if let Some(cpu) = process.own_cpu_finer().filter(|_| is_main) {
-                self.main_cpu.insert(*id, cpu);
-            }
-            if self.alive.len() as u64 > next {
-                self.total += u64::from(!self.announced.remove(id));
-                self.most = self.most.max((self.alive.len() + self.announced.len()) as u64);
+            let is_main = self.is_main(&id);
+            if let Some(cpu) = now.own_cpu_finer().filter(|_| is_main) {
+                self.main_cpu.insert(id, cpu);
             }
         }
-        self.most_with_rows = self.most_with_rows.max(table.entities().len() as u64);
+        if any_new {
+            self.total = live.total() + self.exited_unseen;
+            // Those that have started and have no row yet count together with the rows: the one
+            // that a process replaces may exit at the same time.
+            self.most = self.most.max(live.len() as u64);
+        }
         // Without a row nothing has changed.
-        if !table.is_empty() {
-            self.raise_peaks(at);
+        if rows > 0 {
+            self.most_with_rows = self.most_with_rows.max(rows);
+            self.raise_peaks(live, at);
         }
     }
 
-    fn raise_peaks(&mut self, at: f64) {
+    fn raise_peaks(&mut self, live: &LiveProcesses, at: f64) {
         let (mut main, mut others, mut all) =
             (TreeSums::default(), TreeSums::default(), TreeSums::default());
         let mut upper_bound = None;
-        for (id, process) in &self.alive {
+        for LiveProcess { id, values, .. } in self.alive(live) {
             if self.is_main(id) {
-                main.add(process);
+                main.add(values);
             } else {
-                others.add(process);
+                others.add(values);
             }
-            all.add(process);
-            add(&mut upper_bound, process.upper_bound());
+            all.add(values);
+            add(&mut upper_bound, values.upper_bound());
         }
         main.into(&mut self.main_levels, at);
         others.into(&mut self.descendants, at);
@@ -167,7 +199,7 @@ impl RunTree {
     }
 
     /// All processes were sampled: earlier exits do not overlap with later starts.
-    pub(super) fn sample_completed(&mut self) {
+    pub(super) fn sample_completed(&mut self, live: &LiveProcesses) {
         if let Some(exited_usage) = &mut self.exited_usage {
             exited_usage.sample_completed();
         }
@@ -177,8 +209,7 @@ impl RunTree {
         }
         self.largest_since_complete_tick = None;
         self.recent = UpperBounds::default();
-        let alive: u64 = self.alive.values().filter_map(TrackedProcess::upper_bound).sum();
-        let (others, known) = self.with_exited(alive as f64);
+        let (others, known) = self.with_exited(self.upper_bound_of(live, None));
         self.recent.note(others, known);
     }
 
@@ -210,92 +241,69 @@ impl RunTree {
         self.largest_since_complete_tick
     }
 
-    /// All live processes.
-    pub(super) fn all_alive(&self) -> impl Iterator<Item = (&ProcessId, &TrackedProcess)> {
-        self.alive.iter()
+    /// The sum of the upper bounds of live processes, but for one that exits.
+    fn upper_bound_of(&self, live: &LiveProcesses, exits: Option<ProcessId>) -> f64 {
+        let stays = self.alive(live).filter(|process| Some(process.id) != exits);
+        stays.filter_map(|process| process.values.upper_bound()).sum::<u64>() as f64
     }
 
-    /// Keeps only these pids alive.
+    /// From here on only these pids are alive.
     pub(super) fn retain_alive(&mut self, pids: &[u32]) {
-        self.alive.retain(|id, _| pids.contains(&id.pid));
-        self.announced.retain(|id| pids.contains(&id.pid));
+        self.left = Some(pids.to_vec());
     }
 
     /// A process has this parent.
-    pub(super) fn starts(&mut self, id: ProcessId, parent: u32) {
-        // It counts, whether there is a row of it or not. How many were alive at once is counted
-        // with the rows: the one it replaces may exit at the same time.
-        if !self.alive.contains_key(&id) && self.announced.insert(id) {
-            self.total += 1;
-        }
+    pub(super) fn starts(&mut self, id: ProcessId, parent: u32, live: &LiveProcesses) {
+        // It counts, whether there is a row of it or not.
+        self.total = live.total() + self.exited_unseen;
         if let Some(exited_usage) = &mut self.exited_usage {
             exited_usage.starts(id, parent);
         }
     }
 
-    /// A process has this name.
-    pub(super) fn named(&mut self, id: ProcessId, name: &str) {
-        self.names.insert(id, name.to_owned());
-    }
-
-    /// A process exited; `usage` is what `wait4` reported, if it did, and `cpu_seconds` all that it
+    /// A process exits; `usage` is what `wait4` reported, if it did, and `cpu_seconds` all that it
     /// used itself.
     pub(super) fn ended(
         &mut self,
         id: ProcessId,
         usage: Option<&Usage>,
         cpu_seconds: Option<f64>,
-        at: f64,
+        (live, at): (&LiveProcesses, f64),
     ) {
-        self.names.remove(&id);
-        let was_announced = self.announced.remove(&id);
+        let process = live.get(&id);
         let largest = usage.map(|usage| usage.largest_rss_bytes);
         if let Some(size) = largest {
             // It includes reaped children, `weigh mark` among them, and the command's own includes
             // its size before exec: it is judged at the end.
-            let (is_main, after) = (self.is_main(&id), self.high_water_read(&id));
+            let after = high_water_read(process);
+            let is_main = self.is_main(&id);
             let peak = if is_main { &mut self.main_maxrss } else { &mut self.others_maxrss };
             peak.add_between(size as f64, after, at);
         }
-        let process = self.alive.remove(&id);
         if let Some(exited_usage) = &mut self.exited_usage {
             // A process that was never sampled may have a clock all the same.
-            exited_usage.on_exit(id, &process.unwrap_or_default(), usage, cpu_seconds);
-            if process.is_none() && !was_announced && (cpu_seconds.is_some() || usage.is_some()) {
+            let values = process.map_or_else(ProcessValues::default, |process| process.values);
+            exited_usage.on_exit(id, &values, usage, cpu_seconds);
+            if process.is_none() && (cpu_seconds.is_some() || usage.is_some()) {
+                self.exited_unseen += 1;
                 self.total += 1;
-                self.most = self.most.max(self.alive.len() as u64 + 1);
+                self.most = self.most.max(live.sampled_len() as u64 + 1);
             }
         }
-        let Some(process) = process else { return };
-        self.own_cpu_of_exited += process.own_cpu().unwrap_or(0.0);
+        let Some(process) = process.filter(|process| process.is_sampled) else { return };
+        self.own_cpu_of_exited += process.values.own_cpu().unwrap_or(0.0);
         // What weigh reaps is not in any parent's counters any more.
-        if let Some(io) = process.all_io().filter(|_| largest.is_some()) {
+        if let Some(io) = process.values.all_io().filter(|_| largest.is_some()) {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
         }
         match largest {
             Some(size) => {
-                self.exited_since_tick.reaped += process.upper_bound().unwrap_or(0).max(size);
+                self.exited_since_tick.reaped +=
+                    process.values.upper_bound().unwrap_or(0).max(size);
             }
             None => self.exited_since_tick.others += 1,
         }
-        let others: u64 = self.alive.values().filter_map(TrackedProcess::upper_bound).sum();
-        self.note_upper_bound(others as f64);
-    }
-
-    /// When the high-water mark of a process was last read; 0 when it never was.
-    pub(super) fn high_water_read(&self, id: &ProcessId) -> f64 {
-        self.alive.get(id).and_then(|process| process.high_water_read).unwrap_or(0.0)
-    }
-
-    /// The name of a process, if it is one of the run and has not exited.
-    pub(super) fn called(&self, id: &ProcessId) -> Option<&str> {
-        self.names.get(id).map(String::as_str)
-    }
-
-    /// The name of a process that is alive.
-    pub(super) fn name(&self, pid: u32) -> String {
-        let named = self.names.iter().find(|(id, _)| id.pid == pid);
-        named.map_or_else(|| "?".to_owned(), |(_, name)| name.clone())
+        self.note_upper_bound(self.upper_bound_of(live, Some(id)));
     }
 
     /// CPU time of the main process alone, or of the main processes.
@@ -303,30 +311,46 @@ impl RunTree {
         (!self.main_cpu.is_empty()).then(|| self.main_cpu.values().sum())
     }
 
+    /// Sums the counters of live processes, for everything below.
+    pub(super) fn count_alive(&mut self, live: &LiveProcesses) {
+        let left = self.exited_counts();
+        let mut counts = AliveCounts { cpu: (left.cpu[0], left.cpu[1]), ..AliveCounts::default() };
+        for LiveProcess { id, values, .. } in self.alive(live) {
+            let with_children = self.exited_usage.as_ref().is_none_or(|all| all.with_children(*id));
+            let sum = |own: Option<f64>, children: Option<f64>| {
+                own.unwrap_or(0.0) + children.filter(|_| with_children).unwrap_or(0.0)
+            };
+            counts.cpu.0 += sum(values.cpu.user, values.cpu.children_user);
+            counts.cpu.1 += sum(values.cpu.system, values.cpu.children_system);
+            counts.own_cpu += values.own_cpu().unwrap_or(0.0);
+            if let Some(io) = values.all_io() {
+                let before = counts.io.unwrap_or_default();
+                counts.io = Some(std::array::from_fn(|which| before[which] + io[which]));
+            }
+            let (sums, events) = (&mut counts.events, &values.events);
+            sums.faults_minor += events.faults_minor.unwrap_or(0);
+            sums.faults_major += events.faults_major.unwrap_or(0);
+            sums.switches_voluntary += events.switches_voluntary.unwrap_or(0);
+            sums.switches_involuntary += events.switches_involuntary.unwrap_or(0);
+        }
+        self.counts = counts;
+    }
+
     /// CPU time of all live processes, with their reaped children, and of those that are not in any
     /// parent's counters.
     pub(super) fn cpu_of_alive(&self) -> f64 {
-        let (user, system) = self.split_of_alive();
+        let (user, system) = self.counts.cpu;
         user + system
     }
 
     /// The same in user mode, and in the kernel.
     pub(super) fn split_of_alive(&self) -> (f64, f64) {
-        let left = self.exited_counts().cpu;
-        self.alive.iter().fold((left[0], left[1]), |(user, system), (id, alive)| {
-            let cpu = &alive.last.cpu;
-            let with_children = self.exited_usage.as_ref().is_none_or(|all| all.with_children(*id));
-            let sum = |own: Option<f64>, children: Option<f64>| {
-                own.unwrap_or(0.0) + children.filter(|_| with_children).unwrap_or(0.0)
-            };
-            (user + sum(cpu.user, cpu.children_user), system + sum(cpu.system, cpu.children_system))
-        })
+        self.counts.cpu
     }
 
     /// Sampled CPU time, of each process its own: reaped or not.
     pub(super) fn own_cpu_sampled(&self) -> f64 {
-        let alive = self.alive.values().filter_map(TrackedProcess::own_cpu);
-        self.own_cpu_of_exited + alive.sum::<f64>()
+        self.own_cpu_of_exited + self.counts.own_cpu
     }
 
     /// What exited processes used, when weigh reaps none.
@@ -338,23 +362,23 @@ impl RunTree {
     pub(super) fn io(&self) -> Option<[f64; 6]> {
         let left = self.exited_counts().io;
         let ended = left.unwrap_or(self.reaped_io);
-        let mut is_known = left.is_some() || ended.iter().any(|count| *count > 0.0);
-        let mut sum = ended;
-        for io in self.alive.values().filter_map(TrackedProcess::all_io) {
-            is_known = true;
-            sum = std::array::from_fn(|which| sum[which] + io[which]);
-        }
-        is_known.then_some(sum)
+        let is_known = left.is_some() || ended.iter().any(|count| *count > 0.0);
+        let Some(alive) = self.counts.io else { return is_known.then_some(ended) };
+        Some(std::array::from_fn(|which| ended[which] + alive[which]))
     }
 
-    /// One counter over all live processes.
-    pub(super) fn sum_of_alive(
-        &self,
-        counter: impl Fn(&ProcessIo, &ProcessEvents) -> Option<u64>,
-    ) -> f64 {
-        self.alive
-            .values()
-            .filter_map(|alive| counter(&alive.last.io, &alive.last.events))
-            .sum::<u64>() as f64
+    /// I/O of live processes.
+    pub(super) fn io_of_alive(&self) -> [f64; 6] {
+        self.counts.io.unwrap_or_default()
     }
+
+    /// Page faults and context switches of live processes.
+    pub(super) fn events_of_alive(&self) -> AliveEvents {
+        self.counts.events
+    }
+}
+
+/// When the high-water mark of a process was last read; 0 when it never was.
+pub(super) fn high_water_read(process: Option<&LiveProcess>) -> f64 {
+    process.and_then(|process| process.values.high_water_read).unwrap_or(0.0)
 }

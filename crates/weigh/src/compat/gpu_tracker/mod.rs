@@ -23,7 +23,7 @@ use units::{RamUnit, TimeUnit};
 
 use crate::catalog::all_groups;
 use crate::destination::{self, OutputFile};
-use crate::record::{self, Manifest, Moment, Recording};
+use crate::record::{self, Manifest, Recording};
 use crate::summary::{Accumulator, Summary};
 pub use usage::ResourceUsage;
 
@@ -215,20 +215,14 @@ pub fn replay(
     mut each: impl FnMut(&Timepoint),
 ) -> Result<(Summary, Peaks), record::Error> {
     let mut accumulator = Accumulator::of(recording);
-    let mut follower = TimepointBuilder::new(recording.manifest(), options.gpu_uuids.as_deref());
+    let mut timepoints = TimepointBuilder::new(recording.manifest(), options.gpu_uuids.as_deref());
     let groups = all_groups();
-    recording.replay(&groups, |moment| match moment {
-        Moment::Tick(tick) => {
-            accumulator.tick(tick);
-            follower.tick(tick, &mut each);
-        }
-        Moment::Event(entry) => {
-            accumulator.event(entry);
-            follower.event(entry);
-        }
+    let frames = recording.replay(&groups, |frame| {
+        accumulator.frame(frame);
+        timepoints.frame(frame, &mut each);
     })?;
-    let summary = accumulator.finish();
-    let peaks = follower.finish(usage::mean_cores(&summary), each);
+    let summary = accumulator.finish(frames.live());
+    let peaks = timepoints.finish(usage::mean_cores(&summary), each);
     Ok((summary, peaks))
 }
 

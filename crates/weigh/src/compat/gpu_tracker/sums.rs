@@ -2,31 +2,6 @@
 
 use crate::model::live::LastKnownMemory;
 
-/// What was last read of a process.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SampledProcess {
-    /// CPU time of its own, in seconds.
-    pub own_cpu: f64,
-    /// CPU time of the children it has reaped.
-    pub children_cpu: f64,
-    /// Its memory.
-    pub memory: LastKnownMemory,
-    /// Threads.
-    pub threads: Option<u64>,
-    /// Whether it has exited and was not reaped yet.
-    pub has_exited: bool,
-}
-
-impl SampledProcess {
-    /// An exited process keeps its CPU time, and nothing else.
-    pub(super) fn forget_exited(&mut self) {
-        if self.has_exited {
-            self.memory = LastKnownMemory::RELEASED;
-            self.threads = Some(0);
-        }
-    }
-}
-
 /// Sums over some processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PartSums {
@@ -44,9 +19,8 @@ pub(super) struct PartSums {
 
 impl PartSums {
     /// With one more.
-    pub(super) fn add(&mut self, process: &SampledProcess) {
+    pub(super) fn add(&mut self, memory: &LastKnownMemory) {
         self.any = true;
-        let memory = &process.memory;
         if let Some(share) = memory.pss().or(memory.rss) {
             self.proportional = Some(self.proportional.unwrap_or(0.0) + share as f64);
         }
@@ -56,7 +30,7 @@ impl PartSums {
         if let (Some(pss), Some(uss)) = (memory.pss(), memory.uss()) {
             self.shared = Some(self.shared.unwrap_or(0.0) + pss.saturating_sub(uss) as f64);
         }
-        if let Some(threads) = process.threads {
+        if let Some(threads) = memory.threads {
             self.threads = Some(self.threads.unwrap_or(0) + threads);
         }
     }
@@ -87,11 +61,11 @@ mod tests {
     fn no_process_is_zero_and_an_unreadable_process_is_unknown() {
         let mut sums = PartSums::default();
         assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
-        sums.add(&SampledProcess::default());
+        sums.add(&LastKnownMemory::default());
         assert_eq!((sums.total(), sums.largest(), sums.threads()), (None, None, None));
         let mut memory = LastKnownMemory::default();
-        memory.rss = Some(7);
-        sums.add(&SampledProcess { memory, threads: Some(2), ..SampledProcess::default() });
+        (memory.rss, memory.threads) = (Some(7), Some(2));
+        sums.add(&memory);
         assert_eq!((sums.total(), sums.threads()), (Some(7.0), Some(2)));
     }
 }

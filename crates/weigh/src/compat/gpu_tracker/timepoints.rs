@@ -5,9 +5,8 @@
 //! interval before it, so there is none at the very beginning; a run that is shorter than its first
 //! interval has one.
 //!
-//! A process that did not run has no row for that tick, and its proportional memory is sampled
-//! still less often: both are carried forward. An exited process has no memory left; at the tick
-//! that detects its exit it has what it had until then.
+//! An exited process has no memory left; at the tick that detects its exit it has what it had until
+//! then.
 //!
 //! Memory of several processes together is the sum of their proportional shares, so
 //! that what they share counts once; it is never below the largest of them. (Theirs
@@ -17,18 +16,18 @@
 //! at least 0.1 s: the kernel counts in steps of 10 ms, and over a shorter window one step looks
 //! like many cores.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::gpu;
-use super::sums::{PartSums, SampledProcess};
+use super::sums::PartSums;
 use crate::catalog::Scope;
-use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessCpu, ProcessState};
+use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessMemory};
 use crate::compat::row_spacing::RowSpacing;
 use crate::export::unix_seconds;
-use crate::model::live::has_exited;
-use crate::model::{Entity, ProcessId, Table, Tick};
-use crate::record::{Entry, Event, Manifest};
+use crate::model::live::{LastKnownMemory, LiveProcesses};
+use crate::model::{ProcessId, Table, Tick};
+use crate::record::{Entry, Event, Frame, Manifest, Moment};
 use crate::summary::curve::possible_cores;
 
 /// What was used at one moment, in bytes and cores.
@@ -77,8 +76,8 @@ pub struct TimepointBuilder {
     started: jiff::Timestamp,
     mains: Vec<ProcessId>,
     cores: f64,
-    /// In an order, so that the same recording always gives the same last digit.
-    alive: BTreeMap<ProcessId, SampledProcess>,
+    /// Those that have exited and were not reaped yet.
+    exited: HashSet<ProcessId>,
     any: bool,
     /// CPU time of each main process.
     main_cpu: BTreeMap<ProcessId, f64>,
@@ -122,7 +121,7 @@ impl TimepointBuilder {
             started: manifest.started,
             mains: manifest.mains(),
             cores: f64::from(manifest.host.cores),
-            alive: BTreeMap::new(),
+            exited: HashSet::new(),
             any: false,
             main_cpu: BTreeMap::new(),
             reaped_cpu: 0.0,
@@ -141,13 +140,20 @@ impl TimepointBuilder {
         }
     }
 
-    /// Applies an event.
-    pub fn event(&mut self, entry: &Entry) {
+    /// Adds a frame, and emits a timepoint where one is due.
+    pub fn frame(&mut self, frame: &Frame<'_>, each: impl FnMut(&Timepoint)) {
+        match frame.moment {
+            Moment::Tick(tick) => self.tick(tick, frame.live, each),
+            Moment::Event(entry) => self.event(entry),
+        }
+    }
+
+    fn event(&mut self, entry: &Entry) {
         self.gpus.event(&entry.event);
         match &entry.event {
             Event::ProcessExit { pid, started, usage, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.alive.remove(&id);
+                self.exited.remove(&id);
                 let own = self.main_cpu.get(&id).copied().unwrap_or(0.0);
                 self.reaped_cpu += usage.map_or(0.0, |usage| (usage.cpu_seconds() - own).max(0.0));
             }
@@ -158,42 +164,34 @@ impl TimepointBuilder {
         }
     }
 
-    /// Applies a tick, and emits a timepoint where one is due.
-    pub fn tick(&mut self, tick: &Tick, each: impl FnMut(&Timepoint)) {
+    fn tick(&mut self, tick: &Tick, live: &LiveProcesses, each: impl FnMut(&Timepoint)) {
         if let Some(table) = tick.table(Scope::Process).filter(|table| !table.is_empty()) {
-            self.processes(table);
+            self.processes(table, live);
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
             self.machine(&table.get(0), &table.get(0));
         }
-        let (main, others, all) = self.sums();
+        let (main, others, all) = self.sums(live);
         if tick.is_complete() {
             self.main_threads = main.threads().filter(|most| *most > 0).max(self.main_threads);
-            self.timepoint(tick, [main, others, all], each);
-            self.alive.values_mut().for_each(SampledProcess::forget_exited);
+            self.timepoint(tick, live, [main, others, all], each);
+            let exited = live.sampled().filter(|process| process.values.has_exited());
+            self.exited.extend(exited.map(|process| process.id));
         }
     }
 
-    fn processes(&mut self, table: &Table) {
+    fn processes(&mut self, table: &Table, live: &LiveProcesses) {
         self.any = true;
-        for (row, entity) in table.entities().iter().enumerate() {
-            let Entity::Process(id) = entity else { continue };
-            let is_main = self.mains.contains(id);
-            let process = self.alive.entry(*id).or_default();
-            let cpu = table.get::<ProcessCpu>(row);
-            if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
-                process.own_cpu = user + system;
-            }
-            if let (Some(user), Some(system)) = (cpu.children_user, cpu.children_system) {
-                process.children_cpu = user + system;
-            }
+        for (row, process) in live.in_rows() {
+            let is_main = self.mains.contains(&process.id);
             if is_main {
-                self.main_cpu.insert(*id, process.own_cpu);
+                self.main_cpu.insert(process.id, process.values.own_cpu().unwrap_or(0.0));
             }
-            let state: ProcessState = table.get(row);
-            process.has_exited = has_exited(&state);
-            let Some(memory) = process.memory.update(table, row) else { continue };
-            process.threads = state.threads.or(process.threads);
+            let memory: ProcessMemory = table.get(row);
+            // A zombie has no memory left, which says nothing of what it had.
+            if memory.rss == Some(0) {
+                continue;
+            }
             let largest = memory.peak.max(memory.rss).map(|bytes| bytes as f64);
             if is_main {
                 raise(&mut self.peaks.main_total, largest);
@@ -215,18 +213,20 @@ impl TimepointBuilder {
     }
 
     /// The main process, the others, and all together, as they are now.
-    fn sums(&mut self) -> (PartSums, PartSums, PartSums) {
+    fn sums(&mut self, live: &LiveProcesses) -> (PartSums, PartSums, PartSums) {
         let (mut main, mut others, mut all) =
             (PartSums::default(), PartSums::default(), PartSums::default());
         let mut cpu = self.reaped_cpu;
-        for (id, process) in &self.alive {
-            all.add(process);
-            cpu += process.children_cpu;
-            if self.mains.contains(id) {
-                main.add(process);
+        for process in live.sampled() {
+            let has_exited = self.exited.contains(&process.id);
+            let memory = if has_exited { &LastKnownMemory::RELEASED } else { &process.memory };
+            all.add(memory);
+            cpu += process.values.children_cpu().unwrap_or(0.0);
+            if self.mains.contains(&process.id) {
+                main.add(memory);
             } else {
-                others.add(process);
-                cpu += process.own_cpu;
+                others.add(memory);
+                cpu += process.values.own_cpu().unwrap_or(0.0);
             }
         }
         self.others_cpu = self.others_cpu.max(cpu);
@@ -238,13 +238,22 @@ impl TimepointBuilder {
         (main, others, all)
     }
 
-    fn timepoint(&mut self, tick: &Tick, sums: [PartSums; 3], each: impl FnMut(&Timepoint)) {
+    fn timepoint(
+        &mut self,
+        tick: &Tick,
+        live: &LiveProcesses,
+        sums: [PartSums; 3],
+        each: impl FnMut(&Timepoint),
+    ) {
         let [main, others, all] = sums;
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
         let gpu =
             gpu::at_tick(tick, self.gpus, &self.unusable, |id| match self.mains.contains(id) {
                 true => Some(gpu::GpuProcessRole::Main),
-                false => self.alive.contains_key(id).then_some(gpu::GpuProcessRole::Descendant),
+                false => {
+                    let process = live.get(id).filter(|process| process.is_sampled);
+                    process.map(|_| gpu::GpuProcessRole::Descendant)
+                }
             });
         raise(&mut self.peaks.gpus_busy, gpu.busy);
         let timepoint = Timepoint {

@@ -26,7 +26,7 @@ use crate::destination::{self, OutputFile};
 #[cfg(feature = "png")]
 use crate::export::Cause;
 use crate::export::{Error, Exported, unfinished};
-use crate::record::{Moment, Recording, files};
+use crate::record::{Recording, files};
 use crate::summary::{Accumulator, Summary};
 use csv::ResourceMonitorCsv;
 use markdown::ResourceReport;
@@ -85,7 +85,7 @@ fn track(
 ) -> Result<(Summary, RowStatistics), Error> {
     let mut csv = ResourceMonitorCsv::create(OutputFile::create(table, force)?)?;
     let mut accumulator = Accumulator::of(recording);
-    let mut follower = PollBuilder::new(recording.manifest());
+    let mut polls = PollBuilder::new(recording.manifest());
     let mut rows = RowStatistics::default();
     let mut failed = None;
     let mut each = |row: &polls::PollRow<'_>| {
@@ -94,22 +94,16 @@ fn track(
             failed = csv.row(row).err();
         }
     };
-    recording.replay(&all_groups(), |moment| match moment {
-        Moment::Tick(tick) => {
-            accumulator.tick(tick);
-            follower.tick(tick, &mut each);
-        }
-        Moment::Event(entry) => {
-            accumulator.event(entry);
-            follower.event(entry);
-        }
+    let frames = recording.replay(&all_groups(), |frame| {
+        accumulator.frame(frame);
+        polls.frame(frame, &mut each);
     })?;
-    follower.finish(&mut each);
+    polls.finish(frames.live(), &mut each);
     if let Some(error) = failed {
         return Err(error);
     }
     csv.finish()?;
-    Ok((accumulator.finish(), rows))
+    Ok((accumulator.finish(frames.live()), rows))
 }
 
 #[cfg(feature = "png")]

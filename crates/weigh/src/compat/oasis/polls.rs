@@ -2,8 +2,7 @@
 //!
 //! Rows are an interval apart, because its reader gives each the same weight, and weigh samples
 //! more often in the first second of a run and where a phase ends. A row stands for the interval
-//! before it, so there is none at the very beginning. A process that did not run has no row in the
-//! recording, and its private memory is read still less often: both are carried forward.
+//! before it, so there is none at the very beginning.
 //!
 //! Their reader takes the largest CPU time of a process for all it has used. So the rows of a poll
 //! wait for the next one, and the last row of a process has the CPU time that it had when it
@@ -15,16 +14,14 @@
 //! counts in steps of 10 ms. The first window of a process begins when it was started, not when it
 //! was first sampled. (Theirs has 0.0 in every first row.)
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::catalog::Scope;
-use crate::catalog::metrics::{ProcessCpu, ProcessState};
 use crate::compat::row_spacing::{RowSpacing, SHORTEST};
 use crate::export::unix_seconds;
-use crate::model::live::{LastKnownMemory, has_exited, start_seconds};
-use crate::model::{Entity, ProcessId, Table, Tick};
-use crate::record::{Entry, Event, Manifest};
+use crate::model::live::{LiveProcess, LiveProcesses, PerProcess, start_seconds};
+use crate::model::{ProcessId, Tick};
+use crate::record::{Entry, Event, Frame, Manifest, Moment};
 use crate::summary::curve::possible_cores;
 use crate::summary::sample_times::SampleTimes;
 use crate::summary::tools::{machine_cores, tool_name};
@@ -59,8 +56,7 @@ pub(super) struct PollBuilder {
     /// Cores of the machine.
     cores: f64,
     pace: RowSpacing,
-    /// By pid, which is the order of theirs.
-    alive: BTreeMap<ProcessId, PolledProcess>,
+    alive: PerProcess<PolledProcess>,
     tools: Vec<String>,
     by_name: HashMap<String, usize>,
     /// When the last poll was.
@@ -90,6 +86,7 @@ struct PendingRow {
 #[derive(Debug)]
 struct PolledProcess {
     tool: usize,
+    /// Its CPU time: as last sampled, or by a clock that outlived it.
     cpu: Option<[f64; 2]>,
     /// CPU time in its last two rows, and when that was; since it was started at first.
     rows: [(f64, f64); 2],
@@ -98,7 +95,6 @@ struct PolledProcess {
     waiting: Option<usize>,
     /// When its values were last known.
     sampled_at: f64,
-    memory: LastKnownMemory,
     /// The most threads it had.
     threads: Option<u64>,
     has_exited: bool,
@@ -115,7 +111,7 @@ impl PollBuilder {
             zero: manifest.zero(),
             cores: machine_cores(manifest),
             pace: RowSpacing::every(manifest.interval_seconds),
-            alive: BTreeMap::new(),
+            alive: PerProcess::default(),
             tools: vec!["?".to_owned()],
             by_name: HashMap::from([("?".to_owned(), UNNAMED)]),
             polled: Duration::ZERO,
@@ -125,25 +121,29 @@ impl PollBuilder {
         }
     }
 
-    /// Applies an event.
-    pub(super) fn event(&mut self, entry: &Entry) {
+    /// Adds a frame, and emits the rows that are final.
+    pub(super) fn frame(&mut self, frame: &Frame<'_>, each: impl FnMut(&PollRow<'_>)) {
+        match frame.moment {
+            Moment::Tick(tick) => self.tick(tick, frame.live, each),
+            Moment::Event(entry) => self.event(entry, frame.live),
+        }
+    }
+
+    fn event(&mut self, entry: &Entry, live: &LiveProcesses) {
+        let alive =
+            |pid: &u32, started: &u64| live.get(&ProcessId { pid: *pid, started: *started });
         match &entry.event {
-            Event::ProcessStart { pid, started, name, command, tool, .. }
-            | Event::ProcessExec { pid, started, name, command, tool } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                let tool = tool_name(name, command.as_deref(), tool.as_deref());
-                let tool = self.tool(&tool);
-                let member = self.member(id, entry.seconds);
-                member.tool = tool;
-                // The values of the last program are not this one's.
-                member.memory = LastKnownMemory::default();
+            Event::ProcessStart { pid, started, .. } | Event::ProcessExec { pid, started, .. } => {
+                let Some(process) = alive(pid, started) else { return };
+                let tool = self.tool(&tool_name(&process.program));
+                self.member(process, entry.seconds).tool = tool;
             }
             Event::ProcessExit { pid, started, cpu_seconds, .. } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                if let Some(member) = self.alive.get_mut(&id) {
+                let Some(process) = alive(pid, started) else { return };
+                if let Some(member) = self.alive.get_mut(process) {
                     member.apply_task_clock(*cpu_seconds, entry.seconds);
-                    self.last_row(id);
-                    self.alive.remove(&id);
+                    self.last_row(process);
+                    self.alive.remove(process);
                 }
             }
             _ => {}
@@ -160,51 +160,49 @@ impl PollBuilder {
     }
 
     /// A running process; a new one did not run at the last sample.
-    fn member(&mut self, id: ProcessId, at: f64) -> &mut PolledProcess {
-        let start = start_seconds(id, self.zero).max(self.sample_times.certain()).min(at);
-        self.alive.entry(id).or_insert_with(|| PolledProcess::new(UNNAMED, start))
+    fn member(&mut self, process: &LiveProcess, at: f64) -> &mut PolledProcess {
+        let start = start_seconds(process.id, self.zero).max(self.sample_times.certain()).min(at);
+        self.alive.get_or_insert_with(process, || PolledProcess::new(UNNAMED, start))
     }
 
-    /// Applies a tick, and emits the rows that are final.
-    pub(super) fn tick(&mut self, tick: &Tick, each: impl FnMut(&PollRow<'_>)) {
+    fn tick(&mut self, tick: &Tick, live: &LiveProcesses, each: impl FnMut(&PollRow<'_>)) {
         let at = tick.at.as_secs_f64();
-        if let Some(table) = tick.table(Scope::Process) {
-            for (row, entity) in table.entities().iter().enumerate() {
-                let Entity::Process(id) = entity else { continue };
-                let member = self.member(*id, at);
-                let had_exited = member.has_exited;
-                member.renew(table, row, at);
-                if member.has_exited && !had_exited {
-                    self.exited.push(*id);
-                }
+        for (_, process) in live.in_rows() {
+            let member = self.member(process, at);
+            let had_exited = member.has_exited;
+            member.renew(process, at);
+            if member.has_exited && !had_exited {
+                self.exited.push(process.id);
             }
         }
         if tick.is_complete() {
             self.sample_times.complete_tick(at);
             if self.pace.is_over(self.polled, tick.at) {
                 self.polled = tick.at;
-                self.poll(at, each);
+                self.poll(live, at, each);
             }
         }
         for id in std::mem::take(&mut self.exited) {
-            self.last_row(id);
+            live.get(&id).into_iter().for_each(|process| self.last_row(process));
         }
     }
 
     /// All processes were sampled: those without a row are unchanged.
-    fn poll(&mut self, at: f64, each: impl FnMut(&PollRow<'_>)) {
+    fn poll(&mut self, live: &LiveProcesses, at: f64, each: impl FnMut(&PollRow<'_>)) {
         self.hand_on(each);
         let timestamp = unix_seconds(self.started, at);
         let (certain, shortest) = (self.sample_times.certain(), self.shortest());
         let exited = std::mem::take(&mut self.exited);
-        for (id, member) in &mut self.alive {
+        // By pid, which is the order of theirs.
+        for process in live.iter() {
+            let Some(member) = self.alive.get_mut(process) else { continue };
             member.waiting = None;
-            if member.cpu.is_none() || (member.has_exited && !exited.contains(id)) {
+            if member.cpu.is_none() || (member.has_exited && !exited.contains(&process.id)) {
                 continue;
             }
             member.sampled_at = member.sampled_at.max(certain);
             member.waiting = Some(self.waiting.len());
-            self.waiting.push(member.row(*id, timestamp, self.cores, shortest));
+            self.waiting.push(member.row(process, timestamp, self.cores, shortest));
         }
     }
 
@@ -221,9 +219,9 @@ impl PollBuilder {
     }
 
     /// A process used CPU time since its last row: it is added there, if that row is still pending.
-    fn last_row(&mut self, id: ProcessId) {
+    fn last_row(&mut self, process: &LiveProcess) {
         let (shortest, machine) = (self.shortest(), self.cores);
-        let Some(member) = self.alive.get_mut(&id).filter(|member| member.has_news()) else {
+        let Some(member) = self.alive.get_mut(process).filter(|member| member.has_news()) else {
             return;
         };
         let waiting = member.waiting.and_then(|place| self.waiting.get_mut(place));
@@ -235,15 +233,15 @@ impl PollBuilder {
             }
             None => {
                 let timestamp = unix_seconds(self.started, member.sampled_at);
-                self.waiting.push(member.row(id, timestamp, machine, shortest));
+                self.waiting.push(member.row(process, timestamp, machine, shortest));
             }
         }
     }
 
     /// Emits what is left.
-    pub(super) fn finish(mut self, each: impl FnMut(&PollRow<'_>)) {
-        for id in self.alive.keys().copied().collect::<Vec<_>>() {
-            self.last_row(id);
+    pub(super) fn finish(mut self, live: &LiveProcesses, each: impl FnMut(&PollRow<'_>)) {
+        for process in live.iter() {
+            self.last_row(process);
         }
         self.hand_on(each);
     }
@@ -265,23 +263,18 @@ impl PolledProcess {
             waiting: None,
             has_row: false,
             sampled_at: start,
-            memory: LastKnownMemory::default(),
             threads: None,
             has_exited: false,
         }
     }
 
     /// Applies a row about it.
-    fn renew(&mut self, table: &Table, row: usize, at: f64) {
+    fn renew(&mut self, process: &LiveProcess, at: f64) {
+        let values = &process.values;
         self.sampled_at = at;
-        let cpu = table.get::<ProcessCpu>(row);
-        if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
-            self.cpu = Some([user, system]);
-        }
-        let state: ProcessState = table.get(row);
-        self.threads = state.threads.max(self.threads);
-        self.has_exited = has_exited(&state);
-        self.memory.update(table, row);
+        self.cpu = values.cpu.user.zip(values.cpu.system).map(Into::into);
+        self.threads = values.state.threads.max(self.threads);
+        self.has_exited = values.has_exited();
     }
 
     /// A clock that outlived it has all it used: what was not sampled is counted as user mode.
@@ -311,20 +304,26 @@ impl PolledProcess {
     }
 
     /// Its row at a moment, over a window of at least so many seconds.
-    fn row(&mut self, id: ProcessId, timestamp: f64, machine: f64, shortest: f64) -> PendingRow {
+    fn row(
+        &mut self,
+        process: &LiveProcess,
+        timestamp: f64,
+        machine: f64,
+        shortest: f64,
+    ) -> PendingRow {
         let is_long = self.sampled_at - self.rows[1].1 >= shortest;
         let cores = self.cores_since(self.rows[usize::from(is_long)], machine);
         self.rows = [self.rows[1], (self.used(), self.sampled_at)];
         self.has_row = true;
         PendingRow {
             timestamp,
-            pid: id.pid,
+            pid: process.id.pid,
             tool: self.tool,
             cores,
             cpu: self.cpu.unwrap_or_default(),
-            rss: self.memory.rss,
-            uss: self.memory.uss(),
-            pss: self.memory.pss(),
+            rss: process.memory.rss,
+            uss: process.memory.uss(),
+            pss: process.memory.pss(),
         }
     }
 }

@@ -180,8 +180,8 @@ impl NvidiaGpus {
             rows: BTreeMap::new(),
         };
         let mut written = Ok(());
-        recording.replay(&all_groups(), |moment| {
-            if let Moment::Tick(tick) = moment
+        recording.replay(&all_groups(), |frame| {
+            if let Moment::Tick(tick) = frame.moment
                 && let Some(table) = tick.table(Scope::Gpu)
                 && written.is_ok()
             {

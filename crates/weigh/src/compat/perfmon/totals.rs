@@ -135,7 +135,7 @@ impl DeviceTotal {
 pub(super) fn charts(recording: &Recording) -> Result<Vec<Chart>, Error> {
     let mut totals: Vec<DeviceTotal> = SUMMED.iter().map(DeviceTotal::of).collect();
     let mut times = TimelineBuilder::default();
-    recording.replay(&all_groups(), |moment| match moment {
+    recording.replay(&all_groups(), |frame| match frame.moment {
         Moment::Event(entry) => times.event(entry),
         Moment::Tick(tick) => {
             let at = tick.at.as_secs_f64();

@@ -94,12 +94,9 @@ fn track(
         let (user, idle) = (100.0 * row.shares.user, 100.0 * row.shares.idle);
         table.line(&format!("{time},{user:.1},{idle:.1}"))
     };
-    recording.replay(&all_groups(), |moment| match moment {
-        Moment::Tick(tick) => {
-            accumulator.tick(tick);
-            if written.is_err() {
-                return;
-            }
+    let frames = recording.replay(&all_groups(), |frame| {
+        accumulator.frame(frame);
+        if let (Moment::Tick(tick), true) = (frame.moment, written.is_ok()) {
             let node = tick.table(Scope::Node).filter(|table| !table.is_empty());
             if let Some(row) = node.and_then(|table| sampler.sample(tick.at, table.get(0))) {
                 written = each(row).map_err(Error::from);
@@ -108,11 +105,10 @@ fn track(
                 written = tables.sample(tick, manifest.started);
             }
         }
-        Moment::Event(entry) => accumulator.event(entry),
     })?;
     written?;
     sampler.only().map_or(Ok(()), each)?;
-    Ok(accumulator.finish())
+    Ok(accumulator.finish(frames.live()))
 }
 
 /// A moment of a run as `datetime.isoformat(timespec="milliseconds")` writes it.

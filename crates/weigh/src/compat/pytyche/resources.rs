@@ -87,18 +87,17 @@ impl ResourceSummary {
 pub fn resources(recording: &Recording) -> Result<ResourceSummary, record::Error> {
     let mut accumulator = Accumulator::of(recording);
     let mut first_and_last: Option<[NodeCpu; 2]> = None;
-    recording.replay(&all_groups(), |moment| match moment {
-        Moment::Tick(tick) => {
-            accumulator.tick(tick);
+    let frames = recording.replay(&all_groups(), |frame| {
+        accumulator.frame(frame);
+        if let Moment::Tick(tick) = frame.moment {
             let node = tick.table(Scope::Node).filter(|table| !table.is_empty());
             let now: Option<NodeCpu> = node.map(|table| table.get(0));
             if let Some(now) = now.filter(|now| now.busy_and_all().is_some()) {
                 first_and_last = Some([first_and_last.map_or(now, |[first, _]| first), now]);
             }
         }
-        Moment::Event(entry) => accumulator.event(entry),
     })?;
-    let summary = accumulator.finish();
+    let summary = accumulator.finish(frames.live());
     let shares = first_and_last.and_then(|[first, last]| cpu::shares(&first, &last));
     Ok(ResourceSummary {
         cpu_usr_mean_pct: shares.map(|shares| 100.0 * shares.user),

@@ -100,8 +100,8 @@ fn gpus_of_two_machines_are_two_and_add_up() {
     assert_eq!(pids.collect::<Vec<_>>(), ["10", "2:10"], "equal pids stay apart");
     // For readers a GPU without a row is gone: in each round all have one.
     let mut rounds = Vec::new();
-    let replayed = recording.replay(&all_groups(), |moment| {
-        let Moment::Tick(tick) = moment else { return };
+    let replayed = recording.replay(&all_groups(), |frame| {
+        let Moment::Tick(tick) = frame.moment else { return };
         let rows = |scope| tick.table(scope).map_or(0, |table| table.len());
         if tick.is_complete() {
             rounds.push((rows(Scope::Gpu), rows(Scope::GpuProcess)));

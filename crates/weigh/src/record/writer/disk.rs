@@ -208,7 +208,7 @@ mod tests {
     use crate::model::{Entity, Facts, ProcessId};
     use crate::record::files::Claim;
     use crate::record::writer::MOST_UNWRITTEN;
-    use crate::record::{Entry, Event, Moment, Recording};
+    use crate::record::{Entry, Event, Frame, Moment, Recording};
 
     fn disk(path: &Path) -> (Disk, Tick) {
         let settings = Settings::default();
@@ -253,7 +253,7 @@ mod tests {
     fn read(path: &Path) -> (usize, usize, String) {
         let recording = Recording::open(path).unwrap();
         let (mut ticks, mut events) = (0, 0);
-        let each = |moment: Moment<'_>| match moment {
+        let each = |frame: &Frame<'_>| match frame.moment {
             Moment::Tick(_) => ticks += 1,
             Moment::Event(_) => events += 1,
         };

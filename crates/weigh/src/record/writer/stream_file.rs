@@ -9,7 +9,7 @@ use super::append_file::AppendFile;
 use super::job::{lost_rows, size};
 use crate::catalog::Scope;
 use crate::model::Table;
-use crate::record::frames::Batches;
+use crate::record::batches::Batches;
 use crate::record::integrity::Lost;
 use crate::record::stream::{Effort, Encoder, decode};
 use crate::record::{Error, files};

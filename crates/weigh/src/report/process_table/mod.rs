@@ -1,7 +1,6 @@
 //! The processes of a run. What programs they ran is in the summary.
 //!
-//! Fed by a replay of the recording, beside the summary's accumulator. A process that did not run
-//! has no row for that tick, so its values are carried forward. Memory grows with the running
+//! Fed by a replay of the recording, beside the summary's accumulator. Memory grows with the running
 //! processes: of the others only the heaviest are retained.
 
 mod listed;
@@ -9,16 +8,14 @@ mod program;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
 use listed::ExitedProcesses;
 
 use crate::catalog::Scope;
-use crate::catalog::metrics::{ProcessIo, ProcessMemory};
-use crate::model::{End, Entity, ProcessId, Table, Tick, Usage};
-use crate::record::{Entry, Event, Manifest, RunEnd};
+use crate::catalog::metrics::ProcessMemory;
+use crate::model::live::{LiveProcess, LiveProcesses, PerProcess};
+use crate::model::{End, ProcessId, Tick, Usage};
+use crate::record::{Entry, Event, Frame, Manifest, Moment, RunEnd};
 use crate::summary::main_exit::MainExit;
-use crate::summary::own_cpu::OwnCpu;
 
 /// The processes of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -60,7 +57,7 @@ pub struct Process {
 #[derive(Debug)]
 pub struct ProcessTable {
     main_exit: MainExit,
-    alive: HashMap<ProcessId, (Process, OwnCpu)>,
+    alive: PerProcess<Process>,
     exited: ExitedProcesses,
 }
 
@@ -70,44 +67,53 @@ impl ProcessTable {
         let mains = manifest.mains();
         ProcessTable {
             main_exit: MainExit::of(&mains),
-            alive: HashMap::new(),
+            alive: PerProcess::default(),
             exited: ExitedProcesses::of(mains),
         }
     }
 
-    /// Applies a tick.
-    pub fn tick(&mut self, tick: &Tick) {
-        let Some(table) = tick.table(Scope::Process) else { return };
-        for (row, entity) in table.entities().iter().enumerate() {
-            let Entity::Process(id) = entity else { continue };
-            let at = tick.at.as_secs_f64();
-            // Its start event may be lost.
-            let (process, cpu) = self
-                .alive
-                .entry(*id)
-                .or_insert_with(|| (Process::new(*id, "?", at), OwnCpu::default()));
-            cpu.row(table, row, at);
-            process.cpu_seconds = cpu.sampled().map(|[_, _, together]| together);
-            process.update(table, row);
-            self.main_exit.row(*id, table, row);
+    /// Adds a frame.
+    pub fn frame(&mut self, frame: &Frame<'_>) {
+        match frame.moment {
+            Moment::Tick(tick) => self.tick(tick, frame.live),
+            Moment::Event(entry) => self.event(entry, frame.live),
         }
     }
 
-    /// Applies an event.
-    pub fn event(&mut self, entry: &Entry) {
+    fn tick(&mut self, tick: &Tick, live: &LiveProcesses) {
+        let Some(table) = tick.table(Scope::Process) else { return };
+        for (row, process) in live.in_rows() {
+            // Its start event may be lost.
+            let listed = self
+                .alive
+                .get_or_insert_with(process, || Process::new(process, tick.at.as_secs_f64()));
+            let memory = table.get::<ProcessMemory>(row);
+            listed.largest_bytes = listed.largest_bytes.max(memory.peak.max(memory.rss));
+            self.main_exit.row(process.id, table, row);
+        }
+    }
+
+    fn event(&mut self, entry: &Entry, live: &LiveProcesses) {
         let at = entry.seconds;
+        let alive =
+            |pid: &u32, started: &u64| live.get(&ProcessId { pid: *pid, started: *started });
         match &entry.event {
             Event::ProcessStart { pid, started, name, command, .. }
             | Event::ProcessExec { pid, started, name, command, .. } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                self.execs(id, name, command.as_deref(), at);
+                let Some(process) = alive(pid, started) else { return };
+                let listed = self.alive.get_or_insert_with(process, || Process::new(process, at));
+                // A process that is about to exit has only an empty argument left.
+                let command =
+                    command.as_deref().filter(|words| words.iter().any(|word| !word.is_empty()));
+                listed.name = program::short_name(name);
+                listed.command = command.map(program::typed);
             }
             Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                if let Some((process, _)) = self.alive.get_mut(&id) {
-                    process.largest_bytes = process.largest_bytes.max(*memory_peak_bytes);
-                }
-                self.ended(id, *end, *usage, *cpu_seconds, at);
+                let Some(process) = alive(pid, started) else { return };
+                let Some(mut listed) = self.alive.remove(process) else { return };
+                listed.largest_bytes = listed.largest_bytes.max(*memory_peak_bytes);
+                listed.end = *end;
+                self.ended(process, listed, usage.as_ref(), *cpu_seconds, at);
             }
             Event::RunEnd(RunEnd { account: Some(account), .. }) => {
                 for (main, size) in self.main_exit.own(account) {
@@ -118,44 +124,36 @@ impl ProcessTable {
         }
     }
 
-    /// A process runs a program from here on.
-    fn execs(&mut self, id: ProcessId, name: &str, command: Option<&[String]>, at: f64) {
-        // A process that is about to exit has only an empty argument left.
-        let command = command.filter(|words| words.iter().any(|word| !word.is_empty()));
-        let (process, _) =
-            self.alive.entry(id).or_insert_with(|| (Process::new(id, name, at), OwnCpu::default()));
-        process.name = program::short_name(name);
-        process.command = command.map(program::typed);
-    }
-
     fn ended(
         &mut self,
-        id: ProcessId,
-        end: Option<End>,
-        usage: Option<Usage>,
+        process: &LiveProcess,
+        mut listed: Process,
+        usage: Option<&Usage>,
         cpu_seconds: Option<f64>,
         at: f64,
     ) {
-        let Some((mut process, cpu)) = self.alive.remove(&id) else { return };
-        process.exited_at = Some(at);
-        process.end = end;
-        if let Some(cpu) = cpu.ended(usage.as_ref(), cpu_seconds, at) {
-            process.cpu_seconds = Some(cpu.times[2]);
-            process.is_cpu_exact = cpu.is_exact;
+        listed.last_values(process);
+        listed.exited_at = Some(at);
+        if let Some(cpu) = process.own_cpu.ended(usage, cpu_seconds, at) {
+            listed.cpu_seconds = Some(cpu.times[2]);
+            listed.is_cpu_exact = cpu.is_exact;
         }
         if let Some(usage) = usage
-            && !self.main_exit.ended(id, &usage)
+            && !self.main_exit.ended(process.id, usage)
         {
-            process.largest_bytes = process.largest_bytes.or(Some(usage.largest_rss_bytes));
+            listed.largest_bytes = listed.largest_bytes.or(Some(usage.largest_rss_bytes));
         }
-        self.exited.push(process);
+        self.exited.push(listed);
     }
 
-    /// The processes of a run of so many seconds.
-    pub fn finish(mut self, duration: f64) -> ListedProcesses {
-        let mut left: Vec<Process> = self.alive.into_values().map(|(process, _)| process).collect();
-        left.sort_by_key(|process| process.id);
-        left.into_iter().for_each(|process| self.exited.push(process));
+    /// The processes of a run of so many seconds, with those that are alive at its end.
+    pub fn finish(mut self, live: &LiveProcesses, duration: f64) -> ListedProcesses {
+        for process in live.iter() {
+            if let Some(mut listed) = self.alive.remove(process) {
+                listed.last_values(process);
+                self.exited.push(listed);
+            }
+        }
         let (mut processes, processes_left_out) = self.exited.finish();
         for process in &mut processes {
             // Time starts just before exec, and the last sample is after the exit.
@@ -167,10 +165,10 @@ impl ProcessTable {
 }
 
 impl Process {
-    fn new(id: ProcessId, name: &str, at: f64) -> Process {
+    fn new(process: &LiveProcess, at: f64) -> Process {
         Process {
-            id,
-            name: name.to_owned(),
+            id: process.id,
+            name: process.name.clone(),
             command: None,
             first_sampled: at,
             exited_at: None,
@@ -183,12 +181,10 @@ impl Process {
         }
     }
 
-    /// Applies a row about it.
-    fn update(&mut self, table: &Table, row: usize) {
-        let memory = table.get::<ProcessMemory>(row);
-        self.largest_bytes = self.largest_bytes.max(memory.peak.max(memory.rss));
-        let io = table.get::<ProcessIo>(row);
-        self.read_bytes = io.read.or(self.read_bytes);
-        self.written_bytes = io.written.or(self.written_bytes);
+    /// Sets what it had used when it was last sampled.
+    fn last_values(&mut self, process: &LiveProcess) {
+        self.cpu_seconds = process.own_cpu.sampled().map(|[_, _, together]| together);
+        self.read_bytes = process.values.io.read;
+        self.written_bytes = process.values.io.written;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::metrics::ProcessEvents;
-use crate::model::End;
+use crate::model::{End, Entity};
 use crate::report::tests::{participants, read, work_hard};
 use crate::testing::{CHILD, MAIN, MIB, cpu, memory, usage};
 

@@ -83,17 +83,7 @@ pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     let Some(all) = run.tree.io() else {
         return Figure::unknown(SOURCE, missing(run, "no process's I/O could be read"));
     };
-    let [read, written, read_calls, write_calls, storage_read, storage_written] =
-        all.map(|count| count as u64);
-    let all = Io {
-        read_bytes: read,
-        written_bytes: written,
-        read_calls,
-        write_calls,
-        storage_read_bytes: storage_read,
-        storage_written_bytes: storage_written,
-        cancelled_bytes: 0,
-    };
+    let all = Io::of_counts(all);
     sampled(run, of(&all.less(run.helpers.io())) as f64, SOURCE)
 }
 

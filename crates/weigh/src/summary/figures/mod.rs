@@ -14,7 +14,6 @@ use super::curve::Peak;
 use super::evidence::CpuEvidence;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
-use crate::catalog::metrics::ProcessEvents;
 use crate::catalog::{FigureId, SourceId};
 use crate::model::{FaultSource, Io, Usage};
 
@@ -65,23 +64,14 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::IoStorageWritten, group::storage(run, |io| io.written, sampled));
     put(FigureId::NetworkSent, network::sent(run));
     put(FigureId::NetworkReceived, network::received(run));
-    let alive =
-        |of: fn(&TrackedProcess) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
-    put(
-        FigureId::PageFaultsMajor,
-        counted(run, |ended| ended.major_faults, alive(|e| e.faults_major)),
-    );
-    put(
-        FigureId::PageFaultsMinor,
-        counted(run, |ended| ended.minor_faults, alive(|e| e.faults_minor)),
-    );
-    let voluntary = alive(|e| e.switches_voluntary);
+    let alive = run.tree.events_of_alive();
+    put(FigureId::PageFaultsMajor, counted(run, |ended| ended.major_faults, alive.faults_major));
+    put(FigureId::PageFaultsMinor, counted(run, |ended| ended.minor_faults, alive.faults_minor));
     put(
         FigureId::ContextSwitchesVoluntary,
-        counted(run, |ended| ended.voluntary_switches, voluntary),
+        counted(run, |ended| ended.voluntary_switches, alive.switches_voluntary),
     );
-    let involuntary = alive(|e| e.switches_involuntary);
-    let switches = counted(run, |ended| ended.involuntary_switches, involuntary);
+    let switches = counted(run, |ended| ended.involuntary_switches, alive.switches_involuntary);
     put(FigureId::ContextSwitchesInvoluntary, switches);
     group::add(run, &mut figures);
     gpus::add(run, &mut figures);
@@ -127,8 +117,6 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
         times.into_iter().flatten().for_each(|at| *at = at.min(duration));
     }
 }
-
-type TrackedProcess = ProcessEvents;
 
 /// Whether weigh did not start what was measured, and so reaps nothing.
 fn is_attached(run: &Accumulator) -> bool {
@@ -340,17 +328,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     if is_attached(run) {
         return followed::io(run, of);
     }
-    let alive = run.tree.sum_of_alive(|io, _| {
-        Some(of(&Io {
-            read_bytes: io.read?,
-            written_bytes: io.written?,
-            read_calls: io.read_calls?,
-            write_calls: io.write_calls?,
-            storage_read_bytes: io.storage_read?,
-            storage_written_bytes: io.storage_written?,
-            cancelled_bytes: 0,
-        }))
-    });
+    let alive = of(&Io::of_counts(run.tree.io_of_alive())) as f64;
     match run.account() {
         Some(account) => match &account.io {
             Some(reaped) => {
@@ -366,8 +344,8 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     }
 }
 
-fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: f64) -> Figure {
-    let count = run.helpers.less_count(of(&ended(run)) as f64 + alive, of);
+fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
+    let count = run.helpers.less_count((of(&ended(run)) + alive) as f64, of);
     let figure = match run.account() {
         _ if is_attached(run) => followed::counted(run, count),
         None => Figure::unknown("wait4", NO_END),

@@ -26,6 +26,7 @@ use super::accumulate::Accumulator;
 use super::helpers::Helpers;
 use super::tree::RunTree;
 use crate::model::ProcessId;
+use crate::model::live::{LiveProcess, LiveProcesses};
 use crate::record::Event;
 use crate::record::events::{Account, Helper};
 use members::Members;
@@ -195,13 +196,13 @@ impl Phases {
     }
 
     /// Adds a sample of all processes.
-    pub(super) fn add_sample(&mut self, sample: PhaseSample, tree: &RunTree) {
+    pub(super) fn add_sample(&mut self, sample: PhaseSample, tree: &RunTree, live: &LiveProcesses) {
         let sample = sample.not_below(&self.last);
         self.last = sample;
         if self.open.is_empty() {
             return;
         }
-        let (mut whole, of_commands) = self.extremes(tree);
+        let (mut whole, of_commands) = self.extremes(tree, live);
         whole.cpu = sample.clock.or(sample.summed);
         for (open, of_command) in self.open.iter_mut().zip(&of_commands) {
             let window = &mut self.windows[open.window];
@@ -225,23 +226,27 @@ impl Phases {
     }
 
     /// The current sample of the whole run, and of the command of each open phase.
-    fn extremes(&self, tree: &RunTree) -> (PhaseExtremes, Vec<PhaseExtremes>) {
+    fn extremes(
+        &self,
+        tree: &RunTree,
+        live: &LiveProcesses,
+    ) -> (PhaseExtremes, Vec<PhaseExtremes>) {
         let mut whole = PhaseExtremes::default();
         let mut of_commands = vec![PhaseExtremes::default(); self.open.len()];
         let places = self.open.iter().enumerate().map(|(place, open)| (open.window, place));
         let places: HashMap<usize, usize> = places.collect();
-        for (id, process) in tree.all_alive() {
-            whole.sums.add(process);
-            whole.resident = whole.resident.max(process.resident());
+        for LiveProcess { id, values, .. } in tree.alive(live) {
+            whole.sums.add(values);
+            whole.resident = whole.resident.max(values.memory.rss);
             whole.largest = whole.resident;
             let mut next = self.members.phase(id);
             while let Some(window) = next {
                 if let Some(place) = places.get(&window) {
                     let extremes = &mut of_commands[*place];
-                    extremes.sums.add(process);
+                    extremes.sums.add(values);
                     // Its whole life was in the phase, and so was its peak.
-                    extremes.largest = extremes.largest.max(process.largest());
-                    extremes.resident = extremes.resident.max(process.resident());
+                    extremes.largest = extremes.largest.max(values.largest());
+                    extremes.resident = extremes.resident.max(values.memory.rss);
                 }
                 next = self.windows[window].around;
             }

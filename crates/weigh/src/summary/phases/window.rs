@@ -1,9 +1,10 @@
 //! What is kept of one phase: a few peaks while it lasts, and the deltas of the counters.
 
 use super::sample::{Boundary, PhaseDelta, PhaseSample, rise};
+use crate::model::live::is_near;
 use crate::model::{End, ProcessId, Usage};
 use crate::record::events::Account;
-use crate::summary::alive::{PeakLevels, TreeSums, is_near};
+use crate::summary::alive::{PeakLevels, TreeSums};
 use crate::summary::curve::{Mean, Peak, Rate};
 use crate::summary::helpers::Helpers;
 use crate::summary::upper_bounds::UpperBounds;

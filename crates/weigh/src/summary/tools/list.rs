@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::running::{Running, Sizes, mean_cores};
+use super::running::{Running, ToolSizes, mean_cores};
 use super::{OTHERS, Tool};
+use crate::model::own_cpu::CpuTimes;
 use crate::summary::figure::Method;
-use crate::summary::own_cpu::CpuTimes;
 use crate::summary::sample_times::SampleTimes;
 
 /// No reader needs a longer list.
@@ -88,7 +88,7 @@ impl List {
     }
 
     /// A process of these sizes does not run it any more.
-    pub(super) fn left(&mut self, index: usize, sizes: &Sizes, had_row: bool, at: f64) {
+    pub(super) fn left(&mut self, index: usize, sizes: &ToolSizes, had_row: bool, at: f64) {
         let completed = self.completed;
         self.list[index].left(sizes, had_row, at, completed);
     }
@@ -133,7 +133,7 @@ impl List {
     }
 
     /// The current values of one of its processes.
-    pub(super) fn resized(&mut self, index: usize, before: &Sizes, now: &Sizes) {
+    pub(super) fn resized(&mut self, index: usize, before: &ToolSizes, now: &ToolSizes) {
         self.touched(index).resized(before, now);
     }
 

@@ -1,8 +1,7 @@
 //! The tools of a run: what all processes of one program used together.
 //!
-//! A process counts for the program it runs at the time; an interpreter is named by its script. A
-//! process that did not run has no row for that tick, so its values are carried forward. Sums are
-//! updated incrementally: a tick costs what its rows cost, however many processes there are. Of
+//! A process counts for the program it runs at the time; an interpreter is named by its script. Sums
+//! are updated incrementally: a tick costs what its rows cost, however many processes there are. Of
 //! very many tools the heaviest are kept and the others counted together.
 //!
 //! What surprised us: the CPU time in the first sample of a process may be more than the time since
@@ -14,22 +13,21 @@ mod running;
 mod tests;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
 
 use list::List;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Method;
 use super::main_exit::MainExit;
-use super::own_cpu::{OwnCpu, difference};
 use super::sample_times::SampleTimes;
-use crate::catalog::metrics::ProcessState;
-use crate::model::live::{LastKnownMemory, start_seconds};
-use crate::model::{Entity, ProcessId, Table, Usage, program_name};
+use crate::catalog::metrics::ProcessMemory;
+use crate::model::live::{LiveProcess, LiveProcesses, PerProcess, start_seconds};
+use crate::model::own_cpu::difference;
+use crate::model::{ProcessId, Table, Usage};
 use crate::record::{Entry, Event, Manifest, RunEnd};
 use crate::text::ellipsize;
 pub(crate) use list::by_weight;
-use running::Sizes;
+use running::ToolSizes;
 
 /// All processes of a run that ran one program.
 ///
@@ -93,10 +91,9 @@ pub const OTHERS: &str = "others";
 /// No reader needs a longer name.
 const LONGEST_NAME: usize = 60;
 
-/// The tool of a process of this kernel name and command line, unless it was reported.
-pub fn tool_name(name: &str, command: Option<&[String]>, said: Option<&str>) -> String {
-    let name = said.map_or_else(|| program_name(name, command), str::to_owned);
-    ellipsize(&name, LONGEST_NAME)
+/// The tool of a process that runs this program.
+pub fn tool_name(program: &str) -> String {
+    ellipsize(program, LONGEST_NAME)
 }
 
 /// Counts what each tool uses, tick by tick.
@@ -107,23 +104,19 @@ pub(crate) struct Tools {
     main_exit: MainExit,
     /// The tools of the commands' processes at their exit.
     main_tools: HashMap<ProcessId, String>,
-    members: HashMap<ProcessId, ToolProcess>,
+    members: PerProcess<ToolProcess>,
     list: List,
 }
 
-/// A process that is alive.
+/// A live process of a tool.
 #[derive(Debug, Default)]
 struct ToolProcess {
     /// The index of the tool it runs.
     tool: usize,
-    /// Whether it had a row.
-    has_row: bool,
-    /// Its CPU time when it was last sampled, and when that was, or when it started.
-    cpu: OwnCpu,
+    /// When its CPU time was last sampled, or when it started.
     sampled_at: f64,
-    memory: LastKnownMemory,
     /// Its part of the sums of its tool.
-    counted: Sizes,
+    counted: ToolSizes,
 }
 
 impl Tools {
@@ -134,25 +127,21 @@ impl Tools {
             zero: manifest.zero(),
             main_exit: MainExit::of(&manifest.mains()),
             main_tools: HashMap::new(),
-            members: HashMap::new(),
+            members: PerProcess::default(),
             list: List::new(sample_times, machine_cores(manifest)),
         }
     }
 
     /// Adds the rows of a tick.
-    pub(crate) fn rows(&mut self, table: &Table, at: f64) {
-        for (row, entity) in table.entities().iter().enumerate() {
-            let Entity::Process(id) = entity else { continue };
-            let member = match self.members.entry(*id) {
-                Place::Occupied(place) => place.into_mut(),
-                // Its start event is lost.
-                Place::Vacant(place) => {
-                    let start = self.list.possible(start_seconds(*id, self.zero), at);
-                    place.insert(ToolProcess::new(self.list.joined("?", start), start))
-                }
-            };
-            member.renew(table, row, at, &mut self.list);
-            self.main_exit.row(*id, table, row);
+    pub(crate) fn rows(&mut self, table: &Table, live: &LiveProcesses, at: f64) {
+        for (row, process) in live.in_rows() {
+            // Its start event may be lost.
+            let member = self.members.get_or_insert_with(process, || {
+                let start = self.list.possible(start_seconds(process.id, self.zero), at);
+                ToolProcess::new(self.list.joined(&tool_name(&process.program), start), start)
+            });
+            member.renew(process, &table.get(row), at, &mut self.list);
+            self.main_exit.row(process.id, table, row);
         }
         // Only now: in the middle of a tick some have old values and some new ones.
         self.list.settle();
@@ -167,20 +156,21 @@ impl Tools {
     }
 
     /// Adds an event.
-    pub(crate) fn event(&mut self, entry: &Entry) {
+    pub(crate) fn event(&mut self, entry: &Entry, live: &LiveProcesses) {
         let at = entry.seconds;
         match &entry.event {
-            Event::ProcessStart { pid, started, name, command, tool, .. }
-            | Event::ProcessExec { pid, started, name, command, tool } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                self.runs(id, &tool_name(name, command.as_deref(), tool.as_deref()), at);
+            Event::ProcessStart { pid, started, .. } | Event::ProcessExec { pid, started, .. } => {
+                let process = live.get(&ProcessId { pid: *pid, started: *started });
+                process.into_iter().for_each(|process| self.runs(process, at));
             }
             Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
-                let id = ProcessId { pid: *pid, started: *started };
-                if let Some(member) = self.members.get(&id) {
+                let Some(process) = live.get(&ProcessId { pid: *pid, started: *started }) else {
+                    return;
+                };
+                if let Some(member) = self.members.get_mut(process) {
                     self.list.raise_size(member.tool, *memory_peak_bytes);
                 }
-                self.ended(id, usage.as_ref(), *cpu_seconds, at);
+                self.ended(process, usage.as_ref(), *cpu_seconds, at);
             }
             Event::RunEnd(RunEnd { account: Some(account), .. }) => {
                 for (main, size) in self.main_exit.own(account) {
@@ -193,50 +183,49 @@ impl Tools {
         }
     }
 
-    /// A process runs a program from here on.
-    fn runs(&mut self, id: ProcessId, tool: &str, at: f64) {
-        match self.members.entry(id) {
-            // It is still the same process of the same tool.
-            Place::Occupied(place) if self.list.name(place.get().tool) == tool => {}
-            Place::Occupied(place) => {
-                let member = place.into_mut();
-                self.list.left(member.tool, &member.counted, member.has_row, at);
-                // The exec is between two samples.
-                self.list.is_sampled(member.tool);
-                // The values of the last program are not this one's.
-                let ToolProcess { has_row, cpu, sampled_at, .. } = *member;
-                let tool = self.list.joined(tool, at);
-                self.list.is_sampled(tool);
-                *member = ToolProcess { has_row, cpu, ..ToolProcess::new(tool, sampled_at) };
-                if has_row {
-                    self.list.has_row(tool);
-                }
-            }
-            Place::Vacant(place) => {
-                let start = self.list.possible(start_seconds(id, self.zero), at);
-                place.insert(ToolProcess::new(self.list.joined(tool, start), start));
-            }
+    /// A process runs its program from here on.
+    fn runs(&mut self, process: &LiveProcess, at: f64) {
+        let tool = tool_name(&process.program);
+        let Some(member) = self.members.get_mut(process) else {
+            let start = self.list.possible(start_seconds(process.id, self.zero), at);
+            let member = ToolProcess::new(self.list.joined(&tool, start), start);
+            self.members.get_or_insert_with(process, || member);
+            return;
+        };
+        // It is still the same process of the same tool.
+        if self.list.name(member.tool) == tool {
+            return;
+        }
+        self.list.left(member.tool, &member.counted, process.is_sampled, at);
+        // The exec is between two samples.
+        self.list.is_sampled(member.tool);
+        let tool = self.list.joined(&tool, at);
+        self.list.is_sampled(tool);
+        // The values of the last program are not this one's.
+        *member = ToolProcess::new(tool, member.sampled_at);
+        if process.is_sampled {
+            self.list.has_row(tool);
         }
     }
 
-    fn ended(&mut self, id: ProcessId, usage: Option<&Usage>, clock: Option<f64>, at: f64) {
-        let Some(member) = self.members.remove(&id) else { return };
-        let cpu = member.cpu.ended(usage, clock, at);
+    fn ended(&mut self, process: &LiveProcess, usage: Option<&Usage>, clock: Option<f64>, at: f64) {
+        let Some(member) = self.members.remove(process) else { return };
+        let cpu = process.own_cpu.ended(usage, clock, at);
         if let Some(cpu) = cpu {
-            let before = member.cpu.sampled().unwrap_or_default();
+            let before = process.own_cpu.sampled().unwrap_or_default();
             self.list.used(member.tool, difference(cpu.times, before), (member.sampled_at, at));
         }
         if !cpu.is_some_and(|cpu| cpu.is_exact) {
             self.list.is_sampled(member.tool);
         }
         if let Some(usage) = usage {
-            if self.main_exit.ended(id, usage) {
-                self.main_tools.insert(id, self.list.name(member.tool).to_owned());
-            } else if !member.has_row {
+            if self.main_exit.ended(process.id, usage) {
+                self.main_tools.insert(process.id, self.list.name(member.tool).to_owned());
+            } else if !process.is_sampled {
                 self.list.raise_size(member.tool, Some(usage.largest_rss_bytes));
             }
         }
-        self.list.left(member.tool, &member.counted, member.has_row, at);
+        self.list.left(member.tool, &member.counted, process.is_sampled, at);
     }
 
     /// The tools of a run of so many seconds, those with most CPU time first, and the others.
@@ -259,32 +248,27 @@ impl ToolProcess {
         ToolProcess { tool, sampled_at: start, ..ToolProcess::default() }
     }
 
-    /// Adds a row of it.
-    fn renew(&mut self, table: &Table, row: usize, at: f64, list: &mut List) {
-        if !std::mem::replace(&mut self.has_row, true) {
+    /// Adds a row of it, which has this memory.
+    fn renew(&mut self, process: &LiveProcess, row: &ProcessMemory, at: f64, list: &mut List) {
+        if process.is_new {
             list.has_row(self.tool);
         }
-        if let Some(used) = self.cpu.row(table, row, at) {
+        if let Some(used) = process.used {
             list.used(self.tool, used, (self.sampled_at, at));
             self.sampled_at = at;
         }
-        let now = self.sizes(table, row, list);
+        // A zombie has no memory, and neither has a process in the middle of an exec.
+        let mut now = ToolSizes { threads: process.values.state.threads, ..ToolSizes::default() };
+        if row.rss != Some(0) {
+            list.raise_size(self.tool, row.peak.max(row.rss));
+            list.private(self.tool, row.uss);
+            let memory = &process.memory;
+            (now.rss, now.pss, now.uss) = (memory.rss, memory.pss(), memory.uss());
+            now.size = now.pss.or(now.rss);
+        }
         if now != self.counted {
             list.resized(self.tool, &self.counted, &now);
             self.counted = now;
         }
-    }
-
-    /// Its current values, by its row and, where that has none, carried forward.
-    fn sizes(&mut self, table: &Table, row: usize, list: &mut List) -> Sizes {
-        let threads = table.get::<ProcessState>(row).threads.or(self.counted.threads);
-        let Some(memory) = self.memory.update(table, row) else {
-            self.memory = LastKnownMemory::default();
-            return Sizes { threads, ..Sizes::default() };
-        };
-        list.raise_size(self.tool, memory.peak.max(memory.rss));
-        list.private(self.tool, memory.uss);
-        let (rss, pss, uss) = (self.memory.rss, self.memory.pss(), self.memory.uss());
-        Sizes { rss, pss, uss, size: pss.or(rss), threads }
     }
 }

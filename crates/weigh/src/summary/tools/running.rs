@@ -1,14 +1,14 @@
 //! One tool, and the current values of its processes.
 
 use super::Tool;
+use crate::model::own_cpu::CpuTimes;
 use crate::summary::curve::{Rate, SHORTEST_WINDOW, possible_cores};
 use crate::summary::figure::Method;
-use crate::summary::own_cpu::CpuTimes;
 use crate::summary::sample_times::SampleTimes;
 
-/// Sizes of a process; `None` where they are not known.
+/// ToolSizes of a process; `None` where they are not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(super) struct ToolSizes {
     pub(super) rss: Option<u64>,
     pub(super) pss: Option<u64>,
     pub(super) uss: Option<u64>,
@@ -142,12 +142,12 @@ impl Running {
     }
 
     /// A process does not run it any more.
-    pub(super) fn left(&mut self, sizes: &Sizes, had_row: bool, at: f64, completed: u64) {
+    pub(super) fn left(&mut self, sizes: &ToolSizes, had_row: bool, at: f64, completed: u64) {
         self.count_samples(completed);
         self.with_row -= u64::from(had_row);
         self.alive -= 1;
         self.threads.left(sizes.threads.is_some());
-        self.resized(sizes, &Sizes::default());
+        self.resized(sizes, &ToolSizes::default());
         self.last_exit = self.last_exit.max(at);
         if self.alive == 0 {
             self.add_earlier();
@@ -192,7 +192,7 @@ impl Running {
     }
 
     /// The current values of one of its processes.
-    pub(super) fn resized(&mut self, before: &Sizes, now: &Sizes) {
+    pub(super) fn resized(&mut self, before: &ToolSizes, now: &ToolSizes) {
         self.rss.change(before.rss, now.rss);
         self.pss.change(before.pss, now.pss);
         self.uss.change(before.uss, now.uss);

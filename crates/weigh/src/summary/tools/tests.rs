@@ -3,7 +3,7 @@
 use super::list::MOST_TOOLS;
 use super::*;
 use crate::catalog::metrics::ProcessCpu;
-use crate::model::Tick;
+use crate::model::{Entity, Tick};
 use crate::summary::Summary;
 use crate::testing::{self, CHILD, FakeRun, MAIN, MIB, cpu, memory, threads, usage};
 

@@ -129,7 +129,7 @@ struct Walked {
 }
 
 /// One valid frame.
-struct Frame {
+struct IpcMessage {
     end: u64,
     /// Rows, when it is a batch of them.
     rows: Option<u64>,
@@ -146,7 +146,7 @@ fn walk(file: &mut File, length: u64) -> std::io::Result<Walked> {
     while at < length {
         // The first is the schema: without it nothing after it can be read.
         let wants_schema = walked.end == 0;
-        let fits = |frame: &Frame| frame.is_schema == wants_schema;
+        let fits = |frame: &IpcMessage| frame.is_schema == wants_schema;
         match frame(file, at, length, &mut buffer)?.filter(fits) {
             Some(found) => {
                 walked.skipped += at - walked.end;
@@ -217,7 +217,7 @@ fn frame(
     at: u64,
     length: u64,
     buffer: &mut Vec<u8>,
-) -> std::io::Result<Option<Frame>> {
+) -> std::io::Result<Option<IpcMessage>> {
     // A marker and the length of the frame's header.
     let mut prefix = [0; 8];
     if length - at < 8 {
@@ -232,7 +232,7 @@ fn frame(
     }
     if head_length == 0 {
         // The end-of-stream marker of other writers.
-        let end = Frame { end: at + 8, rows: None, is_schema: false, is_end: true };
+        let end = IpcMessage { end: at + 8, rows: None, is_schema: false, is_end: true };
         return Ok(Some(end));
     }
     buffer.resize(head_length as usize, 0);
@@ -249,7 +249,7 @@ fn frame(
         return Ok(None);
     }
     let batch = message.header_as_record_batch();
-    Ok(Some(Frame {
+    Ok(Some(IpcMessage {
         end: after_head + body_length,
         rows: batch.map(|batch| u64::try_from(batch.length()).unwrap_or(0)),
         is_schema: message.header_as_schema().is_some(),

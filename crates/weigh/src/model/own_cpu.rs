@@ -6,17 +6,15 @@
 //! is a zombie. That sample is exact where the kernel gives nanoseconds, as it does for a single
 //! thread; of others `wait4` is exact where no child can be in it.
 
-use super::figure::Method;
+use super::{Table, Usage};
 use crate::catalog::metrics::{Doing, ProcessCpu, ProcessEvents, ProcessState};
-use crate::model::{Table, Usage};
-use crate::record::Losses;
 
 /// CPU time in user mode, in the kernel, and together.
-pub(crate) type CpuTimes = [f64; 3];
+pub type CpuTimes = [f64; 3];
 
 /// The own CPU time of a process.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OwnCpu {
+pub struct OwnCpu {
     /// When it was last sampled.
     sampled: Option<CpuTimes>,
     /// When that was.
@@ -31,11 +29,11 @@ pub(crate) struct OwnCpu {
 
 /// What a process used in all, as its exit reported it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct FinalCpu {
+pub struct FinalCpu {
     /// What it used.
-    pub(crate) times: CpuTimes,
+    pub times: CpuTimes,
     /// Whether that is all of it, and of no other process.
-    pub(crate) is_exact: bool,
+    pub is_exact: bool,
 }
 
 /// The last sample of a process that weigh reaps is just before the record of its exit; where its
@@ -44,7 +42,7 @@ const LAST_SAMPLE: f64 = 1e-3;
 
 impl OwnCpu {
     /// Adds a row of it; returns what it used since the last one.
-    pub(crate) fn row(&mut self, table: &Table, row: usize, at: f64) -> Option<CpuTimes> {
+    pub fn row(&mut self, table: &Table, row: usize, at: f64) -> Option<CpuTimes> {
         let cpu = table.get::<ProcessCpu>(row);
         let (user, system) = cpu.user.zip(cpu.system)?;
         let before = self.sampled.unwrap_or_default();
@@ -64,18 +62,13 @@ impl OwnCpu {
     }
 
     /// As it was last sampled.
-    pub(crate) fn sampled(&self) -> Option<CpuTimes> {
+    pub fn sampled(&self) -> Option<CpuTimes> {
         self.sampled
     }
 
     /// What it used in all when it exited at this time: with what `wait4` reported of it and its
     /// children, and a clock that outlived it. `None` when nothing is known.
-    pub(crate) fn ended(
-        &self,
-        usage: Option<&Usage>,
-        clock: Option<f64>,
-        at: f64,
-    ) -> Option<FinalCpu> {
+    pub fn ended(&self, usage: Option<&Usage>, clock: Option<f64>, at: f64) -> Option<FinalCpu> {
         let sampled = self.sampled.unwrap_or_default();
         if let Some(clock) = clock {
             // What was not sampled counts as user mode.
@@ -105,20 +98,8 @@ impl OwnCpu {
     }
 }
 
-/// The method of the CPU time of processes, when the recording lacks these.
-pub(crate) fn method(whole: Method, losses: &Losses) -> Method {
-    if losses.concern_events() || losses.are_changes() {
-        // It may be of other processes, too: of later ones, or of none.
-        Method::Estimated
-    } else if losses.concern_processes() && whole == Method::Exact {
-        Method::Sampled
-    } else {
-        whole
-    }
-}
-
 /// By how much one exceeds the other.
-pub(crate) fn difference(now: CpuTimes, before: CpuTimes) -> CpuTimes {
+pub fn difference(now: CpuTimes, before: CpuTimes) -> CpuTimes {
     std::array::from_fn(|which| now[which] - before[which])
 }
 
@@ -128,7 +109,6 @@ fn larger(now: CpuTimes, before: CpuTimes) -> CpuTimes {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::catalog::{Row, Scope, Stored, Value};
     use crate::model::{Entity, ProcessId, Tick};
