@@ -31,7 +31,7 @@ pub(super) fn of_all(
     let clocks = all.iter().map(|one| one.end.task_clock_seconds);
     let task_clock_seconds = clocks.sum::<Option<f64>>().filter(|_| layout.clocks);
     let began = all.iter().filter_map(|one| one.end.task_clock_began_seconds).sum();
-    let account = layout.exact.then(|| account(&all));
+    let account = layout.exact.then(|| Box::new(account(&all)));
     let end = RunEnd {
         why: account.is_none().then(|| why(&all)),
         exit: exit(&all),
@@ -91,7 +91,7 @@ fn account(all: &[MemberEnd<'_>]) -> RunAccount {
         cpu_before_exec_seconds: 0.0,
         helpers: HelperUsage::default(),
     };
-    for one in all.iter().filter_map(|one| one.end.account.as_ref()) {
+    for one in all.iter().filter_map(|one| one.end.account.as_deref()) {
         sum.reaped.add(&one.reaped);
         sum.io = sum.io.zip(one.io).map(|(sum, io)| io.and(&sum));
         sum.rss_before_exec_bytes = sum.rss_before_exec_bytes.max(one.rss_before_exec_bytes);

@@ -34,7 +34,7 @@ pub struct RunEnd {
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
     /// The exact counts of a command that weigh started.
-    pub account: Option<RunAccount>,
+    pub account: Option<Box<RunAccount>>,
 }
 
 /// What was counted of a command that weigh started and reaped.
@@ -117,7 +117,7 @@ impl Reaping {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum RunEndEvent {
-    RunEnd(CommandEnd),
+    RunEnd(Box<CommandEnd>),
     WatchEnd(AttachEnd),
 }
 
@@ -169,13 +169,13 @@ impl From<CommandEnd> for RunEnd {
             left: end.left,
             some_unseen: end.some_unseen,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
-            account: Some(RunAccount {
+            account: Some(Box::new(RunAccount {
                 reaped: end.reaped,
                 io: end.io,
                 rss_before_exec_bytes: end.rss_before_exec_bytes,
                 cpu_before_exec_seconds: end.cpu_before_exec_seconds,
                 helpers: end.helpers,
-            }),
+            })),
         }
     }
 }
@@ -200,7 +200,7 @@ impl From<AttachEnd> for RunEnd {
 impl From<RunEndEvent> for RunEnd {
     fn from(event: RunEndEvent) -> RunEnd {
         match event {
-            RunEndEvent::RunEnd(end) => end.into(),
+            RunEndEvent::RunEnd(end) => RunEnd::from(*end),
             RunEndEvent::WatchEnd(end) => end.into(),
         }
     }
@@ -209,7 +209,7 @@ impl From<RunEndEvent> for RunEnd {
 impl From<RunEnd> for RunEndEvent {
     fn from(end: RunEnd) -> RunEndEvent {
         match end.account {
-            Some(account) => RunEndEvent::RunEnd(CommandEnd {
+            Some(account) => RunEndEvent::RunEnd(Box::new(CommandEnd {
                 end: end.exit,
                 duration_seconds: end.duration_seconds,
                 measured_seconds: end.measured_seconds,
@@ -222,7 +222,7 @@ impl From<RunEnd> for RunEndEvent {
                 cpu_before_exec_seconds: account.cpu_before_exec_seconds,
                 helpers: account.helpers,
                 monitor_cpu_seconds: end.monitor_cpu_seconds,
-            }),
+            })),
             None => RunEndEvent::WatchEnd(AttachEnd {
                 why: end.why,
                 end: end.exit,

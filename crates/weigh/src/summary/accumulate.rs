@@ -338,7 +338,7 @@ impl Accumulator {
 
     /// The exact `wait4` counters of a command that weigh started, once it has ended.
     pub(super) fn account(&self) -> Option<&RunAccount> {
-        self.end.as_ref()?.account.as_ref()
+        self.end.as_ref()?.account.as_deref()
     }
 
     /// CPU time of an attached target by the kernel's clocks, and when they were started.

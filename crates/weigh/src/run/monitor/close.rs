@@ -99,13 +99,13 @@ impl Monitor {
             some_unseen: self.loses_orphans
                 || processes.is_none_or(ProcessCollector::may_have_missed_processes),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
-            account: Some(RunAccount {
+            account: Some(Box::new(RunAccount {
                 reaped: self.reaped,
                 io,
                 rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
                 cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
                 helpers: self.helpers,
-            }),
+            })),
         }
     }
 }
