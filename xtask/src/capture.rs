@@ -125,9 +125,9 @@ fn learn() -> Result<(Tree, Files)> {
     for second in 0..2 {
         std::thread::sleep(Duration::from_millis(500));
         tick.begin(Duration::from_secs(second));
-        processes.sample(&host, &mut tick)?;
+        processes.sample(&collect::Context::of(&host), &mut tick)?;
         for collector in &mut collectors {
-            collector.sample(&host, &mut tick)?;
+            collector.sample(&collect::Context::of(&host), &mut tick)?;
         }
     }
     let opened = opened.lock().ok().context("a collector panicked")?;

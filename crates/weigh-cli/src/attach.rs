@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weigh::collect::rule::{OASIS, ProgramRule};
 use weigh::record::{Manifest, Target};
-use weigh::run::{AttachOutcome, AttachTarget, Follow};
+use weigh::run::{AttachTarget, Follow, Outcome};
 
 use crate::args::{AttachArgs, WatchArgs};
 use crate::failure::{Failure, USAGE};
@@ -48,7 +48,7 @@ fn follow(follow: Follow, mut measurement: Measurement<'_>) -> Result<u8, Failur
         }
     };
     let followed = weigh::run::follow(&follow, &measurement.settings, begun);
-    let AttachOutcome { summary, recording, warnings, .. } =
+    let Outcome { summary, recording, warnings, .. } =
         followed.inspect_err(|_| measurement.discard())?;
     measurement.finish(summary, recording.as_deref(), warnings)?;
     Ok(0)

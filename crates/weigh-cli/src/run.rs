@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use weigh::host::child::Inherited;
+use weigh::model::End;
 use weigh::run::{Caller, Error, Outcome};
 
 use crate::args::RunArgs;
@@ -23,7 +24,7 @@ pub(crate) fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
         exec_if_limited(error, &args.command, inherited)
     })?;
     measurement.finish(summary, recording.as_deref(), warnings)?;
-    Ok(end.exit_code() as u8)
+    Ok(end.exit.unwrap_or(End::Code(1)).exit_code() as u8)
 }
 
 /// Handles a run that did not begin: where a limit is the cause, replaces weigh by the command,

@@ -9,8 +9,11 @@ use std::time::Duration;
 use crate::catalog::metrics::{OwnTicks, ProcessCpu, ProcessMemory, ProcessState};
 use crate::model::settings::Settings;
 use crate::model::{End, Entity, Facts, ProcessId, Table, Tick, Usage};
-use crate::record::events::{HelperUsage, RunEnd, StopReason, WatchEnd};
-use crate::record::{Entry, Event, Frame, Frames, Manifest, Moment, Recording, Target, Writer};
+use crate::record::events::HelperUsage;
+use crate::record::{
+    AttachEnd, CommandEnd, Entry, Event, Frame, Frames, Manifest, Moment, Recording, StopReason,
+    Target, Writer,
+};
 use crate::summary::{Accumulator, Summary};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -141,9 +144,13 @@ impl FakeRun {
     }
 
     /// The command has exited with 0, and used what was reaped, unless set otherwise.
-    pub(crate) fn ends(&mut self, seconds: f64, change: impl FnOnce(&mut RunEnd)) -> &mut FakeRun {
-        let mut end = RunEnd {
-            end: End::Code(0),
+    pub(crate) fn ends(
+        &mut self,
+        seconds: f64,
+        change: impl FnOnce(&mut CommandEnd),
+    ) -> &mut FakeRun {
+        let mut end = CommandEnd {
+            end: Some(End::Code(0)),
             duration_seconds: seconds,
             measured_seconds: None,
             reaped: self.all_reaped(),
@@ -157,17 +164,17 @@ impl FakeRun {
             monitor_cpu_seconds: 0.01,
         };
         change(&mut end);
-        self.event(seconds, Event::RunEnd(end))
+        self.event(seconds, Event::RunEnd(end.into()))
     }
 
     /// weigh was asked to stop monitoring.
     pub(crate) fn stops(
         &mut self,
         seconds: f64,
-        change: impl FnOnce(&mut WatchEnd),
+        change: impl FnOnce(&mut AttachEnd),
     ) -> &mut FakeRun {
-        let mut end = WatchEnd {
-            why: StopReason::Asked,
+        let mut end = AttachEnd {
+            why: Some(StopReason::Asked),
             end: None,
             duration_seconds: seconds,
             task_clock_seconds: None,
@@ -177,7 +184,7 @@ impl FakeRun {
             monitor_cpu_seconds: 0.01,
         };
         change(&mut end);
-        self.event(seconds, Event::WatchEnd(end))
+        self.event(seconds, Event::RunEnd(end.into()))
     }
 
     fn all_reaped(&self) -> Usage {
@@ -207,7 +214,7 @@ impl FakeRun {
                 FakeMoment::Tick(at, tables) => {
                     tick.begin(*at);
                     for table in tables {
-                        tick.table_mut(table.scope()).unwrap().append(table);
+                        tick.table_mut(table.scope()).unwrap().append(table, None);
                     }
                     tick.read_completeness();
                     take(Moment::Tick(&tick));
@@ -250,7 +257,7 @@ impl FakeRun {
         let mut writer = Writer::create(directory, &self.manifest, &self.tick).unwrap();
         self.moments(|moment| match moment {
             Moment::Tick(tick) => writer.tick(tick),
-            Moment::Event(entry) => writer.event(entry),
+            Moment::Event(entry) => writer.event(entry.clone()),
         });
         assert_eq!(writer.finish(self.tick.at, || false), [""; 0]);
         Recording::open(directory).unwrap()

@@ -58,7 +58,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut collectors: Vec<Box<dyn Collector>> = makers.map(|make| make(&settings)).collect();
     let mut sample = |second| -> Result<()> {
         tick.begin(Duration::from_secs(second));
-        collectors.iter_mut().try_for_each(|collector| Ok(collector.sample(&host, &mut tick)?))
+        collectors.iter_mut().try_for_each(|collector| {
+            Ok(collector.sample(&collect::Context::of(&host), &mut tick)?)
+        })
     };
     sample(0)?;
     let before = clock::thread_cpu();

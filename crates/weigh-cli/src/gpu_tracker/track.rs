@@ -46,7 +46,7 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
             return Err(exec_if_limited(error, &plan.command, inherited).into());
         }
     };
-    let end = outcome.end;
+    let exit = outcome.end.exit.unwrap_or(End::Code(1));
     let any_gpu = !outcome.summary.gpus.is_empty();
     let faults = outcome.summary.monitor.faults.iter();
     let of_gpus: Vec<String> = faults.filter(|why| why.starts_with("gpu: ")).cloned().collect();
@@ -55,7 +55,7 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
     if !any_gpu {
         warnings.push(no_gpu(usage.gpu_utilization.system_gpu_count).to_owned());
     }
-    let status = match end {
+    let status = match exit {
         End::Code(code) => code,
         End::Signal(signal) => -signal,
     };
@@ -66,7 +66,7 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
     if !plan.quiet {
         warnings.iter().for_each(|warning| print::warning(warning));
     }
-    Ok(end.exit_code() as u8)
+    Ok(exit.exit_code() as u8)
 }
 
 /// The directory of the recording until the files are written: beside the tracking file, where

@@ -3,7 +3,7 @@
 //! Source: `/proc/stat`, readable by every user. Times are clock ticks since boot. Guest time is
 //! part of user time already and is not counted again.
 
-use super::{Collector, Fault, Probe, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{CpuTime, NodeCpu};
 use crate::host::{CachedFile, Host};
@@ -42,7 +42,8 @@ impl CpuCollector {
 }
 
 impl Collector for CpuCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let bytes = self.stat.read(&host.proc, || c"stat", &mut self.buffer)?;
         if self.each {
             for (cpu, ticks) in system_stat::cpus(bytes) {

@@ -9,7 +9,7 @@
 
 use std::ffi::CString;
 
-use super::{Collector, Fault, Probe, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::DiskIo;
 use crate::host::{CachedFile, Host};
@@ -89,7 +89,8 @@ impl DiskCollector {
 }
 
 impl Collector for DiskCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let bytes = self.diskstats.read(&host.proc, || c"diskstats", &mut self.buffer)?;
         let mut outcome = Ok(());
         for (line, disk) in diskstats::devices(bytes).enumerate() {
@@ -153,7 +154,7 @@ mod tests {
         host: &Host,
     ) -> (Vec<(String, DiskIo)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[DiskIo::METRICS]);
-        let outcome = disks.sample(host, &mut tick);
+        let outcome = disks.sample(&Context::of(host), &mut tick);
         let table = tick.table(Scope::Disk).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
             Entity::Named(name) => (name.to_string(), table.get::<DiskIo>(row)),

@@ -3,10 +3,9 @@
 //! Source: statvfs(3), for every user. A file system served by another machine or program (NFS,
 //! Lustre, FUSE) is not queried: the call may hang, and weigh with it.
 
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::FileSystem;
-use crate::host::Host;
 use crate::host::disk_space::WorkingDirectory;
 use crate::model::{Entity, Tick};
 
@@ -37,7 +36,7 @@ fn probe() -> Probe {
 struct FilesystemCollector(Option<WorkingDirectory>);
 
 impl Collector for FilesystemCollector {
-    fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, _context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
         let failed = |error: std::io::Error| Fault::Retire(format!("statvfs: {error}"));
         let directory = match self.0.take() {
             Some(directory) => directory,

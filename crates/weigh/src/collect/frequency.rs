@@ -13,7 +13,7 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::min_interval::MinInterval;
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{NodeFrequency, NodeThrottle};
 use crate::host::{CachedPath, Descriptors, Host};
@@ -105,7 +105,8 @@ impl FrequencyCollector {
 }
 
 impl Collector for FrequencyCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let mut outcome = Ok(());
         if self.interval.is_due(tick.at) {
             let files = self.files.get_or_insert_with(|| FrequencyFiles::find(host, usize::MAX));
@@ -203,7 +204,7 @@ mod tests {
     ) -> (NodeFrequency, NodeThrottle, Result<(), Fault>) {
         let mut tick = Tick::new(&[NodeFrequency::METRICS, NodeThrottle::METRICS]);
         tick.begin(Duration::from_millis(at));
-        let outcome = collector.sample(host, &mut tick);
+        let outcome = collector.sample(&Context::of(host), &mut tick);
         let table = tick.table(Scope::Node).unwrap();
         (table.get(0), table.get(0), outcome)
     }

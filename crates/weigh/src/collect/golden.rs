@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::footprint::Footprint;
 use super::process::{ProcessReader, ReadContext};
-use super::{Collector, Probe, gpu, provider};
+use super::{Collector, Context, Probe, gpu, provider};
 use crate::catalog::{Metric, SOURCES, Source, SourceId, Type, Value, groups};
 use crate::host::fake::{FakeHost, from_hex};
 use crate::host::{Host, ProcPath};
@@ -115,7 +115,7 @@ fn measured(machine: &Path) -> String {
         footprint.note_change();
         footprint.pass(&host, &tree, &mut context, &mut tick);
         for collector in &mut collectors {
-            collector.sample(&host, &mut tick).unwrap();
+            collector.sample(&Context::of(&host), &mut tick).unwrap();
         }
         tick.tables().iter().for_each(|table| write_table(&mut out, moment, table));
         fake.load_capture(&t1);

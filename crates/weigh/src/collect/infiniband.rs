@@ -14,7 +14,7 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::min_interval::MinInterval;
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{PortState, PortTraffic};
 use crate::host::{self, CachedPath, Descriptors, Host};
@@ -119,7 +119,8 @@ impl InfinibandCollector {
 }
 
 impl Collector for InfinibandCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let ports = self.ports.get_or_insert_with(|| Port::all(host));
         let mut reader = PortReader { host, buffer: &mut self.buffer, fault: None };
         let is_due = self.interval.is_due(tick.at);
@@ -228,7 +229,7 @@ mod tests {
     ) -> (Vec<(String, PortTraffic)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[PortTraffic::METRICS]);
         tick.begin(Duration::from_secs(second));
-        let outcome = ports.sample(host, &mut tick);
+        let outcome = ports.sample(&Context::of(host), &mut tick);
         let table = tick.table(Scope::IbPort).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
             Entity::Named(name) => (name.to_string(), table.get::<PortTraffic>(row)),

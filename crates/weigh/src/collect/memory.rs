@@ -3,10 +3,10 @@
 //! Source: `/proc/meminfo`, readable by every user. "Used" is what is not available: the page cache
 //! is reclaimable and does not count as used.
 
-use super::{Collector, Fault, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodeMemory;
-use crate::host::{CachedFile, Host};
+use crate::host::CachedFile;
 use crate::model::{Entity, Tick};
 use crate::parse::meminfo;
 
@@ -25,7 +25,8 @@ struct MemoryCollector {
 }
 
 impl Collector for MemoryCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let bytes = self.meminfo.read(&host.proc, || c"meminfo", &mut self.buffer)?;
         let memory = meminfo::parse(bytes).map_err(malformed(&host.proc, c"meminfo"))?;
         let row = NodeMemory {

@@ -6,6 +6,7 @@
 
 pub mod budget;
 pub mod cgroup;
+mod collectors;
 pub mod cpu;
 pub mod disk;
 pub mod energy;
@@ -19,6 +20,7 @@ pub mod infiniband;
 pub mod members;
 pub mod memory;
 mod min_interval;
+mod missing;
 pub mod network;
 mod notifiers;
 pub mod own;
@@ -35,6 +37,8 @@ pub mod sockets;
 pub mod task_clock;
 mod unwrap32;
 
+pub use collectors::Collectors;
+pub use missing::MissingParts;
 pub use notifiers::{NOTIFIERS, Notifier};
 pub use select::{Absence, Selection, select};
 
@@ -42,11 +46,34 @@ use crate::catalog::SourceId;
 use crate::host::{self, Host};
 use crate::model::Tick;
 use crate::model::settings::Settings;
+use processes::ProcessCollector;
 
 /// A source of values that is sampled once a tick.
 pub trait Collector {
     /// Puts its current values into the tick.
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault>;
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault>;
+
+    /// The parts of its source that it cannot read, while it goes on with the others.
+    fn missing(&mut self) -> Option<&mut MissingParts> {
+        None
+    }
+}
+
+/// What a collector may use to sample.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The machine.
+    pub host: &'a Host,
+    /// The processes of the run, once they were sampled in this tick; `None` when nothing samples
+    /// them.
+    pub processes: Option<&'a ProcessCollector>,
+}
+
+impl<'a> Context<'a> {
+    /// A machine on which the processes of the run are not known.
+    pub fn of(host: &'a Host) -> Context<'a> {
+        Context { host, processes: None }
+    }
 }
 
 /// An error of a collector.

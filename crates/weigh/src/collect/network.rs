@@ -10,7 +10,7 @@
 use std::ffi::CString;
 
 use super::unwrap32::Unwrap32;
-use super::{Collector, Fault, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{MadeOf, NetworkTraffic, NodeTcp};
 use crate::host::{CachedFile, Host};
@@ -84,7 +84,8 @@ impl NetworkCollector {
 }
 
 impl Collector for NetworkCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let bytes = self.dev.read(&host.proc, || c"self/net/dev", &mut self.buffer)?;
         self.round += 1;
         let mut outcome = Ok(());
@@ -169,7 +170,7 @@ mod tests {
         host: &Host,
     ) -> (Vec<(String, NetworkTraffic)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[NetworkTraffic::METRICS, NodeTcp::METRICS]);
-        let outcome = network.sample(host, &mut tick);
+        let outcome = network.sample(&Context::of(host), &mut tick);
         let table = tick.table(Scope::Nic).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
             Entity::Named(name) => (name.to_string(), table.get::<NetworkTraffic>(row)),
@@ -262,7 +263,7 @@ mod tests {
             .proc("self/net/dev", &line("lo", 5, 1))
             .proc("self/net/snmp", "Tcp: InSegs OutSegs RetransSegs\nTcp: 7 9 2\n");
         let mut tick = Tick::new(&[NodeTcp::METRICS]);
-        NetworkCollector::new().sample(&fake.host(), &mut tick).unwrap();
+        NetworkCollector::new().sample(&Context::of(&fake.host()), &mut tick).unwrap();
         let row = tick.table(Scope::Node).unwrap().get::<NodeTcp>(0);
         let (received, sent) = (Some(7), Some(9));
         assert_eq!(row, NodeTcp { received, sent, retransmitted: Some(2), ..NodeTcp::default() });
@@ -270,7 +271,8 @@ mod tests {
 
     #[test]
     fn missing_file_retires_the_collector() {
-        let outcome = NetworkCollector::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
+        let outcome = NetworkCollector::new()
+            .sample(&Context::of(&FakeHost::new().host()), &mut Tick::new(&[]));
         assert!(matches!(outcome, Err(Fault::Retire(_))));
     }
 }

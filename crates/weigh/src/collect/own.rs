@@ -2,10 +2,10 @@
 //!
 //! Source: getrusage(2) and `/proc/self/status`, always available.
 
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::OwnCost;
-use crate::host::{Host, own};
+use crate::host::own;
 use crate::model::{Entity, Tick, Usage};
 use crate::parse::status;
 
@@ -23,7 +23,8 @@ struct OwnCostCollector {
 }
 
 impl Collector for OwnCostCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let Usage { user_seconds: user, system_seconds: system, .. } = own::usage();
         // The status file costs more than the rest of a small tick: it is read again after another
         // 50 ms of our CPU time.

@@ -4,11 +4,14 @@
 //! run creates is counted, whatever its protocol and however short it lives; bytes include IP
 //! headers. An inherited socket is not counted.
 
-use super::{Fault, Probe, Provider};
+use std::os::fd::AsFd;
+
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::RunNetwork;
 use crate::host::Host;
 use crate::host::bpf::{PacketCounter, PacketDirection};
+use crate::host::run_cgroup::RunCgroup;
 use crate::model::{Entity, Tick};
 
 pub(super) const PROVIDER: Provider =
@@ -37,14 +40,16 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Of the cgroup whose packets are counted.
-    pub fn of(counter: PacketCounter) -> Packets {
-        Packets { counter }
+    /// Starts counting the packets of the command's cgroup.
+    pub fn of(own: &RunCgroup) -> Result<Packets, String> {
+        let group = own.group.unified.as_ref().ok_or("there is no cgroup v2")?;
+        let counter = PacketCounter::of(group.as_fd()).map_err(|error| format!("bpf: {error}"))?;
+        Ok(Packets { counter })
     }
 }
 
-impl super::Collector for Packets {
-    fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+impl Collector for Packets {
+    fn sample(&mut self, _context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
         let read = |direction| {
             self.counter.read(direction).map_err(|error| Fault::Retire(error.to_string()))
         };

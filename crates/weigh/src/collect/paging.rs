@@ -2,10 +2,10 @@
 //!
 //! Source: `/proc/vmstat`, readable by every user, of the whole machine.
 
-use super::{Collector, Fault, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePaging;
-use crate::host::{CachedFile, Host};
+use crate::host::CachedFile;
 use crate::model::{Entity, Tick};
 use crate::parse::vmstat;
 
@@ -24,7 +24,8 @@ struct PagingCollector {
 }
 
 impl Collector for PagingCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let bytes = self.vmstat.read(&host.proc, || c"vmstat", &mut self.buffer)?;
         let vmstat = vmstat::parse(bytes).map_err(malformed(&host.proc, c"vmstat"))?;
         let bytes = |pages: Option<u64>| pages.and_then(|pages| pages.checked_mul(host.page_size));
@@ -42,12 +43,13 @@ impl Collector for PagingCollector {
 mod tests {
     use super::*;
     use crate::catalog::{Row, Scope};
+    use crate::host::Host;
     use crate::host::fake::FakeHost;
 
     fn sampled(host: &Host) -> Result<NodePaging, Fault> {
         let mut tick = Tick::new(&[NodePaging::METRICS]);
         let mut paging = PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() };
-        paging.sample(host, &mut tick)?;
+        paging.sample(&Context::of(host), &mut tick)?;
         Ok(tick.table(Scope::Node).unwrap().get(0))
     }
 

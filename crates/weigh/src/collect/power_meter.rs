@@ -12,7 +12,7 @@ use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 use super::min_interval::MinInterval;
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::MeterPower;
 use crate::host::{self, CachedPath, Descriptors, Host};
@@ -162,7 +162,8 @@ impl PowerMeterCollector {
 }
 
 impl Collector for PowerMeterCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let meters = self.meters.get_or_insert_with(|| PowerMeter::all(host));
         let is_due = self.interval.is_due(tick.at);
         let mut outcome = Ok(());
@@ -191,7 +192,7 @@ mod tests {
         host: &Host,
     ) -> (Vec<(String, MeterPower)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[MeterPower::METRICS]);
-        let outcome = meters.sample(host, &mut tick);
+        let outcome = meters.sample(&Context::of(host), &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
             Entity::Named(name) => (name.to_string(), table.get::<MeterPower>(row)),

@@ -7,7 +7,7 @@
 //! reading them fails with "Operation not supported". For a whole machine `full` of the CPU is
 //! always zero, so it is left out.
 
-use super::{Collector, Fault, Probe, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePressure;
 use crate::host::{CachedFile, Host};
@@ -48,7 +48,8 @@ impl PressureCollector {
 }
 
 impl Collector for PressureCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let (mut totals, mut outcome) = ([(None, None); 3], Ok(()));
         for ((file, path), total) in self.files.iter_mut().zip(FILES).zip(&mut totals) {
             let read = file.read(&host.proc, || path, &mut self.buffer).map_err(Fault::from);
@@ -87,7 +88,7 @@ mod tests {
 
     fn sampled(host: &Host) -> (NodePressure, Result<(), Fault>) {
         let mut tick = Tick::new(&[NodePressure::METRICS]);
-        let outcome = PressureCollector::new().sample(host, &mut tick);
+        let outcome = PressureCollector::new().sample(&Context::of(host), &mut tick);
         (tick.table(Scope::Node).unwrap().get(0), outcome)
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::RunCpu;
 use crate::host::perf::{self, TaskClock};
@@ -65,9 +65,10 @@ fn last_pid(host: &Host, buffer: &mut Vec<u8>) -> Option<u32> {
 }
 
 impl RunClock {
-    /// For a command and all it starts.
-    pub fn of_command(clock: TaskClock) -> RunClock {
-        RunClock { clocks: vec![clock], counted: HashMap::new() }
+    /// For a command, from its exec on, and all it starts.
+    pub fn on_exec(pid: u32) -> Result<RunClock, String> {
+        let clock = TaskClock::on_exec(pid).map_err(|error| format!("perf_event_open: {error}"))?;
+        Ok(RunClock { clocks: vec![clock], counted: HashMap::new() })
     }
 
     /// Counts a running process from now on, and all it starts; parents first.
@@ -138,7 +139,7 @@ impl RunClock {
 }
 
 impl Collector for RunClock {
-    fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, _context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
         let time = self.read().map_err(|error| Fault::Retire(format!("perf: {error}")))?;
         tick.put(Entity::Single, &RunCpu { time: Some(time.as_secs_f64()) });
         Ok(())

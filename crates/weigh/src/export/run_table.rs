@@ -72,7 +72,7 @@ impl<'a> RunTable<'a> {
                 let recorded = tick.table(Scope::Run).filter(|recorded| !recorded.is_empty());
                 match recorded {
                     Some(recorded) => table.append_row(recorded, 0),
-                    None if tick.is_complete() => table.begin_row(tick.at, Entity::Single),
+                    None if tick.is_complete() => table.begin_row(tick.at, None, Entity::Single),
                     None => return,
                 }
                 let totals = accumulator.totals(frame.live);

@@ -108,7 +108,7 @@ pub(super) fn of<'a>(
 
 /// Whether an enabled collector has metrics of this scope.
 fn was_measured(recording: &Recording, scope: Scope) -> bool {
-    let used = |source: &&Source| recording.manifest().collectors.iter().any(|n| n == source.name);
+    let used = |source: &&Source| recording.manifest().collects(source.id);
     let groups = groups(SOURCES.iter().filter(used));
     groups.into_iter().flatten().any(|metric| metric.scope == scope)
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::ending;
 use crate::model::{CLOCK_TICKS, ProcessId};
-use crate::record::{Event, Manifest, Recording, Target};
+use crate::record::{Event, Manifest, Recording, RunEnd, Target};
 
 /// Where all of them are.
 #[derive(Debug)]
@@ -63,7 +63,9 @@ impl Layout {
             })
             .collect();
         let (one_machine, apart) = (one_machine(&manifests), all_different(recordings, &places));
-        let has_clock = |one: &Recording| ending::of(one).and_then(ending::clock).is_some();
+        let has_clock = |one: &Recording| {
+            ending::of(one).is_some_and(|(end, _)| end.task_clock_seconds.is_some())
+        };
         Layout {
             exact: apart && recordings.iter().all(has_account),
             clocks: apart && one_machine && recordings.iter().all(has_clock),
@@ -143,9 +145,9 @@ fn namespaces(manifests: &[&Manifest]) -> Vec<usize> {
 
 /// Whether it has an account at its end, and no process outlives it.
 fn has_account(recording: &Recording) -> bool {
-    let end = ending::of(recording).map(|entry| &entry.event);
+    let is_complete = |end: &RunEnd| end.account.is_some() && end.left.is_empty();
     !recording.manifest().is_attached()
-        && matches!(end, Some(Event::RunEnd(end)) if end.left.is_empty())
+        && ending::of(recording).is_some_and(|(end, _)| is_complete(end))
 }
 
 /// Whether no process is in two of the recordings.

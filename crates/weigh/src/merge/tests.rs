@@ -8,7 +8,7 @@ use super::*;
 use crate::catalog::metrics::{NodeMemory, OwnCost};
 use crate::catalog::{Scope, all_groups};
 use crate::model::{End, Entity, ProcessId, Usage, numbering};
-use crate::record::events::StopReason;
+use crate::record::StopReason;
 use crate::record::{Event, Moment, Target};
 use crate::testing::{FakeRun, GIB, cpu, cpu_with_children, sizes, usage};
 
@@ -71,7 +71,7 @@ fn ended(directory: &Path, mut run: FakeRun, seconds: f64, cpu: f64, end: End) -
     let main = run.manifest.main();
     run.event(seconds, Event::ended(main, None, Some(usage(cpu, GIB))));
     run.ends(seconds, |run_end| {
-        run_end.end = end;
+        run_end.end = Some(end);
         run_end.task_clock_seconds = Some(cpu);
         run_end.monitor_cpu_seconds = 0.5;
     });

@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
     pub(super) fn finish(mut self) -> Vec<String> {
         let end = ending::of_all(self.recordings, self.layout, &self.written.process_registry);
         if let Some(end) = end {
-            self.written.writer.event(&end);
+            self.written.writer.event(end);
         }
         self.written.writer.finish(self.written.now, || false)
     }
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
 
 impl Written {
     fn put(&mut self, at: Duration, event: Event) {
-        self.writer.event(&Entry::new(at, event));
+        self.writer.event(Entry::new(at, event));
     }
 
     /// An event of one of the recordings.
@@ -173,10 +173,10 @@ impl Written {
                     if let Some(baseline) = self.baselines.get_mut(&place.namespace) {
                         baseline.event(&entry);
                     }
-                    self.writer.event(&entry);
+                    self.writer.event(entry);
                 }
             }
-            Event::RunEnd(_) | Event::WatchEnd(_) => self.ends(one, ending::clock(entry)),
+            Event::RunEnd(end) => self.ends(one, end.task_clock_seconds),
         }
     }
 

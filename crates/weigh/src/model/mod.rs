@@ -2,6 +2,7 @@
 
 pub mod devices;
 mod facts;
+mod fault;
 pub mod gpu;
 pub mod hardware;
 pub mod live;
@@ -15,6 +16,7 @@ mod table;
 mod usage;
 
 pub use facts::Facts;
+pub use fault::FaultSource;
 pub use gpu::Gpu;
 pub use name::Name;
 pub use program::{base_name, program_name};
@@ -39,9 +41,6 @@ pub struct ProcessId {
 /// Clock ticks in a second, as `/proc` has them: `USER_HZ` is 100 on every machine that weigh
 /// is made for.
 pub const CLOCK_TICKS: f64 = 100.0;
-
-/// The name of the fault where the kernel refuses to make weigh a child subreaper.
-pub const CHILD_SUBREAPER: &str = "child-subreaper";
 
 /// The entity a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -17,6 +17,8 @@ pub struct Table {
     /// Each group and its first column: looked up several times for every row.
     groups: Vec<(&'static str, usize)>,
     times: Vec<Duration>,
+    /// The place of each row's tick in the order of the run; `None` until it is recorded.
+    sequence: Vec<Option<u64>>,
     entities: Vec<Entity>,
     columns: Vec<Column>,
     /// Where an entity's row of this tick is, so that several groups share one row.
@@ -128,6 +130,7 @@ impl Table {
             metrics,
             groups,
             times: Vec::new(),
+            sequence: Vec::new(),
             entities: Vec::new(),
             columns,
             places: HashMap::new(),
@@ -159,6 +162,11 @@ impl Table {
         &self.times
     }
 
+    /// The sequence number of each row's tick, where it was recorded.
+    pub(crate) fn sequence(&self) -> &[Option<u64>] {
+        &self.sequence
+    }
+
     /// The entity of each row.
     pub fn entities(&self) -> &[Entity] {
         &self.entities
@@ -172,6 +180,7 @@ impl Table {
     /// Clears the rows and keeps the allocations.
     pub fn clear(&mut self) {
         self.times.clear();
+        self.sequence.clear();
         self.entities.clear();
         self.places.clear();
         self.columns.iter_mut().for_each(Column::clear);
@@ -193,6 +202,7 @@ impl Table {
         if self.entities.last() == Some(&entity) {
             self.entities.pop();
             self.times.pop();
+            self.sequence.pop();
             self.places.remove(&entity);
             self.columns.iter_mut().for_each(Column::shrink);
         }
@@ -210,8 +220,9 @@ impl Table {
     }
 
     /// Begins a row of its own, as a recording has it.
-    pub(crate) fn begin_row(&mut self, at: Duration, entity: Entity) {
+    pub(crate) fn begin_row(&mut self, at: Duration, sequence: Option<u64>, entity: Entity) {
         self.times.push(at);
+        self.sequence.push(sequence);
         self.entities.push(entity);
         self.columns.iter_mut().for_each(Column::grow);
     }
@@ -244,7 +255,7 @@ impl Table {
         at: Duration,
         entity: Entity,
     ) {
-        self.begin_row(at, entity);
+        self.begin_row(at, other.sequence[place], entity);
         for (column, theirs) in other.columns.iter().enumerate() {
             if let Some(value) = theirs.get(place) {
                 self.set_last(column, value);
@@ -263,14 +274,16 @@ impl Table {
         let next = self.entities.len();
         let place = *self.places.entry(entity).or_insert(next);
         if place == next {
-            self.begin_row(at, entity);
+            self.begin_row(at, None, entity);
         }
         place
     }
 
-    /// Adds all rows of another table of the same scope.
-    pub fn append(&mut self, other: &Table) {
+    /// Adds all rows of another table of the same scope, which are of the tick of this sequence
+    /// number.
+    pub fn append(&mut self, other: &Table, sequence: Option<u64>) {
         self.times.extend_from_slice(&other.times);
+        self.sequence.extend(std::iter::repeat_n(sequence, other.len()));
         self.entities.extend_from_slice(&other.entities);
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
             mine.append(theirs);
@@ -347,7 +360,7 @@ mod tests {
             tick.clear();
             let row = First { one: Some(second), two: None };
             tick.put(Duration::from_secs(second), process(1), &row);
-            batch.append(&tick);
+            batch.append(&tick, Some(1));
         }
         assert_eq!(batch.times(), [Duration::from_secs(1), Duration::from_secs(2)]);
         assert_eq!(batch.get::<First>(1).one, Some(2));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn at(seconds: f64, event: Event) -> Entry {
-        Entry { seconds, event }
+        Entry { seconds, sequence: None, event }
     }
 
     #[test]

@@ -285,12 +285,12 @@ mod tests {
     fn starts(baseline: &mut AttachBaseline, pid: u32, parent: u32) {
         let (started, name) = (u64::from(pid), "work".to_owned());
         let event = Event::ProcessStart { pid, started, parent, name, command: None, tool: None };
-        baseline.event(&Entry { seconds: 0.0, event });
+        baseline.event(&Entry::new(Duration::ZERO, event));
     }
 
     fn exits(baseline: &mut AttachBaseline, pid: u32) {
         let event = Event::ended(ProcessId { pid, started: u64::from(pid) }, None, None);
-        baseline.event(&Entry { seconds: 0.0, event });
+        baseline.event(&Entry::new(Duration::ZERO, event));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The batches of a stream with the attach baseline subtracted: what exported tables are made of.
 //!
 //! Batches of a run that weigh started pass unchanged. In others the columns with a baseline are
-//! replaced, and every other column passes, also one that this weigh does not know.
+//! replaced, and every other column passes, also one that this weigh does not know. Sequence numbers
+//! are for the order of a replay, and no part of a table.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use arrow_schema::SchemaRef;
 
 use super::baseline::{AttachBaseline, BASED};
 use super::batches::Batches;
-use super::stream::{array, decode};
+use super::stream::{array, decode, without_sequence};
 use super::{Entry, Error, Recording};
 use crate::catalog::{Kind, Scope, Sense, all_groups};
 use crate::model::Table;
@@ -51,7 +52,8 @@ impl BaselinedBatches {
 
     /// Its columns; nothing when not even the schema has reached the disk.
     pub fn schema(&self) -> Option<SchemaRef> {
-        self.batches.schema()
+        let schema = self.batches.schema()?;
+        schema.project(&without_sequence(&schema)).ok().map(Arc::new)
     }
 
     /// Rows of all complete batches.
@@ -69,9 +71,14 @@ impl Iterator for BaselinedBatches {
                 Ok(batch) => batch,
                 Err(error) => return Some(Err(error)),
             };
-            let Some(baseline) = &mut self.baseline else { return Some(Ok(batch)) };
+            let batch = match &mut self.baseline {
+                Some(baseline) => baseline.subtract(&batch),
+                None => Some(batch),
+            };
             // An invalid one costs that batch; `Losses` reports it.
-            if let Some(batch) = baseline.subtract(&batch) {
+            if let Some(batch) =
+                batch.and_then(|batch| batch.project(&without_sequence(batch.schema_ref())).ok())
+            {
                 return Some(Ok(batch));
             }
         }
@@ -84,15 +91,15 @@ impl Subtraction {
         decode(batch, self.started, &mut self.table)?;
         let mut row = 0;
         while row < self.table.len() {
-            let at = self.table.times()[row];
-            // As in a replay: events of a moment precede its rows.
+            let tick = (self.table.times()[row], self.table.sequence()[row]);
             while let Some(entry) = self.entries.as_slice().first()
-                && entry.seconds <= at.as_secs_f64()
+                && entry.precedes(tick.0, tick.1)
             {
                 self.baseline.event(entry);
                 self.entries.next();
             }
-            let same = self.table.times()[row..].iter().take_while(|time| **time == at).count();
+            let ticks = self.table.times()[row..].iter().zip(&self.table.sequence()[row..]);
+            let same = ticks.take_while(|(at, number)| (**at, **number) == tick).count();
             self.baseline.rows(&mut self.table, row..row + same);
             row += same;
         }
@@ -117,6 +124,7 @@ mod tests {
     use super::*;
     use crate::catalog::Row;
     use crate::catalog::metrics::ProcessCpu;
+    use crate::record::stream::SEQUENCE;
     use crate::record::{Frame, Moment};
     use crate::testing::{CHILD, FakeRun, MAIN, cpu, cpu_with_children};
 
@@ -156,6 +164,23 @@ mod tests {
         };
         recording.replay(&all_groups(), take).unwrap();
         assert_eq!(based, replayed);
+    }
+
+    #[test]
+    fn exported_tables_have_no_sequence_numbers() {
+        for came in [None, Some(5000)] {
+            let mut run = FakeRun::new();
+            run.manifest.came = came;
+            run.starts(0.0, MAIN, "work").sample(0.5, |tick| cpu(tick, MAIN, 3.0, 0.0));
+            let directory = tempfile::tempdir().unwrap();
+            let recording = run.record(&directory.path().join("run"));
+            let mut batches = recording.baselined_batches(Scope::Process).unwrap().unwrap();
+            let schema = batches.schema().unwrap();
+            assert!(schema.index_of(SEQUENCE).is_err());
+            assert_eq!(batches.next().unwrap().unwrap().schema(), schema);
+            let raw = recording.batches(Scope::Process).unwrap().unwrap().schema().unwrap();
+            assert_eq!(raw.fields().len(), schema.fields().len() + 1);
+        }
     }
 
     #[test]

@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::secrets;
-use crate::model::{Change, End, Gpu, Io, ProcessId, Program, Usage};
+use super::{RunEnd, secrets};
+use crate::model::{Change, End, FaultSource, Gpu, Io, ProcessId, Program, Usage};
 
 /// Something that happened, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Seconds since the run began.
     pub seconds: f64,
+    /// Its place among the events and ticks of the run; `None` until it is recorded, and in
+    /// recordings of earlier versions.
+    #[serde(rename = "seq", default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
@@ -20,7 +24,16 @@ pub struct Entry {
 impl Entry {
     /// An event at a moment of the run.
     pub fn new(at: Duration, event: Event) -> Entry {
-        Entry { seconds: at.as_secs_f64(), event }
+        Entry { seconds: at.as_secs_f64(), sequence: None, event }
+    }
+
+    /// Whether it precedes the rows of a tick. Without sequence numbers the events of a moment
+    /// precede its rows.
+    pub(super) fn precedes(&self, at: Duration, sequence: Option<u64>) -> bool {
+        match self.sequence.zip(sequence) {
+            Some((own, of_tick)) => own < of_tick,
+            None => self.seconds <= at.as_secs_f64(),
+        }
     }
 
     /// When it happened, to the nanosecond; zero when the recorded time is invalid.
@@ -129,7 +142,7 @@ pub enum Event {
     Gpu(Box<Gpu>),
     /// Something could not be measured or written.
     Fault {
-        /// What: a collector's name, or `recording`.
+        /// What: the name of a [`FaultSource`].
         source: String,
         /// Why.
         why: String,
@@ -142,10 +155,9 @@ pub enum Event {
         #[serde(default)]
         victims: Vec<Victim>,
     },
-    /// The command exited; the exact account of the run.
+    /// The run has ended: `run_end` of a command, `watch_end` of an attached target.
+    #[serde(untagged)]
     RunEnd(RunEnd),
-    /// Monitoring of an attached target has ended.
-    WatchEnd(WatchEnd),
 }
 
 /// A process that was OOM-killed.
@@ -164,46 +176,15 @@ impl Event {
         Event::ProcessExit { pid, started, end, usage, cpu_seconds: None, memory_peak_bytes: None }
     }
 
+    /// Something could not be measured or written, and why.
+    pub fn fault(source: impl Into<FaultSource>, why: String) -> Event {
+        Event::Fault { source: source.into().to_string(), why }
+    }
+
     /// Whether it is the last event of the run.
     pub fn is_last(&self) -> bool {
-        matches!(self, Event::RunEnd(_) | Event::WatchEnd(_))
+        matches!(self, Event::RunEnd(_))
     }
-}
-
-/// The end of monitoring an attached target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WatchEnd {
-    /// Why it ended.
-    pub why: StopReason,
-    /// How the attached process exited; null when it still runs, when there were several, and when
-    /// the kernel does not report it.
-    pub end: Option<End>,
-    /// How long it was monitored, in seconds.
-    pub duration_seconds: f64,
-    /// CPU time of all monitored processes, from perf task clocks; null when there were none.
-    #[serde(default)]
-    pub task_clock_seconds: Option<f64>,
-    /// When those clocks were started, in seconds since the run began.
-    #[serde(default)]
-    pub task_clock_began_seconds: Option<f64>,
-    /// Processes that still run.
-    pub left: Vec<u32>,
-    /// Whether processes may have started and exited between two ticks.
-    pub some_unseen: bool,
-    /// CPU time of weigh itself, in seconds.
-    pub monitor_cpu_seconds: f64,
-}
-
-/// Why monitoring ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// All of the target exited.
-    Ended,
-    /// The requested duration is over.
-    Time,
-    /// weigh was asked to stop.
-    Asked,
 }
 
 /// A process of weigh's own inside the run.
@@ -262,86 +243,6 @@ impl Account {
     /// The same, where children that are not the command's were reaped and had this size.
     pub fn not_below(self, bytes: u64) -> Account {
         Account { rss_before_exec_bytes: self.rss_before_exec_bytes.max(bytes), ..self }
-    }
-}
-
-/// The exact account of a run at its end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunEnd {
-    /// How the command ended.
-    pub end: End,
-    /// From exec to exit, in seconds.
-    pub duration_seconds: f64,
-    /// From exec until the last process was reaped, in seconds, or until this account was closed
-    /// when processes were left: the time in which what is counted here was used. Null in
-    /// recordings of older versions; [`Reaping`] knows it then.
-    #[serde(default)]
-    pub measured_seconds: Option<f64>,
-    /// What everything that weigh reaped used, from `wait4`.
-    pub reaped: Usage,
-    /// CPU time of every process of the run, from the perf task clock.
-    pub task_clock_seconds: Option<f64>,
-    /// I/O of everything that weigh reaped.
-    pub io: Option<Io>,
-    /// Processes that outlived the command.
-    pub left: Vec<u32>,
-    /// Whether processes may have started and exited between two ticks.
-    pub some_unseen: bool,
-    /// The RSS of the command's process before exec, or that of `weigh mark` and `weigh phase`
-    /// inside it: `largest_rss_bytes` is at least this, whatever the command needed.
-    pub rss_before_exec_bytes: u64,
-    /// CPU time of the command's process before exec: included in its samples, and not in what was
-    /// reaped.
-    #[serde(default)]
-    pub cpu_before_exec_seconds: f64,
-    /// What `weigh mark` and `weigh phase` inside the run have used: it is in what was reaped, in
-    /// the task clock and in the I/O, and is not the run's.
-    #[serde(default)]
-    pub helpers: HelperUsage,
-    /// CPU time of weigh itself, in seconds.
-    pub monitor_cpu_seconds: f64,
-}
-
-impl RunEnd {
-    /// A size that `wait4` reports of the command's process, if it is the command's and not from
-    /// before exec.
-    ///
-    /// `ru_maxrss` survives exec: it is never below what the process had before.
-    pub fn after_exec(&self, bytes: u64) -> Option<u64> {
-        // From there to exec itself takes a few more pages.
-        const A_FEW_PAGES: u64 = 256 << 10;
-        (bytes > self.rss_before_exec_bytes + A_FEW_PAGES).then_some(bytes)
-    }
-}
-
-/// When the command and the last process were reaped, from the events of a run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Reaping {
-    command: Option<f64>,
-    last: Option<f64>,
-}
-
-impl Reaping {
-    /// Applies an event of a run with these main processes.
-    pub fn event(&mut self, entry: &Entry, mains: &[ProcessId]) {
-        let Event::ProcessExit { pid, started, usage: Some(_), .. } = &entry.event else { return };
-        let latest = |before: Option<f64>| Some(before.unwrap_or(0.0).max(entry.seconds));
-        self.last = latest(self.last);
-        if mains.contains(&ProcessId { pid: *pid, started: *started }) {
-            self.command = latest(self.command);
-        }
-    }
-
-    /// How long a run was measured, from exec on, whose account was closed at this moment.
-    pub fn measured_seconds(&self, end: &RunEnd, closed: f64) -> f64 {
-        if let Some(measured) = end.measured_seconds {
-            return measured.max(end.duration_seconds);
-        }
-        let until = if end.left.is_empty() { self.last } else { Some(closed) };
-        let after_the_command =
-            until.zip(self.command).map_or(0.0, |(until, command)| until - command);
-        // The run's zero is before exec: nothing was measured for longer than since then.
-        (end.duration_seconds + after_the_command).min(closed).max(end.duration_seconds)
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, Member, Target, secrets};
-use crate::catalog::Metric;
+use crate::catalog::{Metric, SourceId};
 use crate::model::hardware::{Hardware, HardwareGpu, Surroundings};
 use crate::model::settings::Settings;
 use crate::model::{Facts, ProcessId, base_name};
@@ -196,6 +196,11 @@ fn masked(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 impl Manifest {
+    /// Whether a source was collected.
+    pub fn collects(&self, source: SourceId) -> bool {
+        self.collectors.iter().any(|name| name == source.name())
+    }
+
     /// The command's process, or the attached one.
     pub fn main(&self) -> ProcessId {
         ProcessId { pid: self.pid, started: self.process_started }

@@ -25,6 +25,7 @@ mod losses;
 pub mod manifest;
 mod reader;
 mod replay;
+mod run_end;
 pub mod secrets;
 mod stream;
 mod target;
@@ -48,6 +49,9 @@ pub use reader::Recording;
 #[cfg(feature = "parquet")]
 pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
+#[cfg(test)]
+pub(crate) use run_end::{AttachEnd, CommandEnd};
+pub use run_end::{Reaping, RunAccount, RunEnd, StopReason};
 pub(crate) use stream::batch;
 pub use target::{Member, Target};
 pub use writer::{FLUSH_EVERY, Writer};

@@ -1,7 +1,8 @@
 //! Replays a recorded run, moment by moment.
 //!
-//! A reader pulls the next moment, so that several recordings can be walked side by side. One batch
-//! of each scope is held, however long the recording is.
+//! Events and ticks come in the order of their sequence numbers, which is the order in which they
+//! were recorded. A reader pulls the next moment, so that several recordings can be walked side by
+//! side. One batch of each scope is held, however long the recording is.
 
 use std::path::Path;
 use std::slice::Iter;
@@ -60,34 +61,38 @@ impl<'a> Replay<'a> {
         Ok(Replay { cursors, entries, tick: Tick::new(groups), baseline: None })
     }
 
-    /// When something was next measured.
-    fn next_tick_time(&self) -> Option<Duration> {
-        self.cursors.iter().filter_map(Cursor::time).min()
+    /// The tick that comes next.
+    fn next_tick(&self) -> Option<TickPlace> {
+        let places = self.cursors.iter().filter_map(Cursor::place);
+        places.reduce(|first, other| if other.is_before(&first) { other } else { first })
+    }
+
+    /// The event that comes next, if it precedes this tick.
+    fn next_event(&self, tick: Option<TickPlace>) -> Option<&'a Entry> {
+        let entry = self.entries.as_slice().first()?;
+        tick.is_none_or(|tick| entry.precedes(tick.at, tick.sequence)).then_some(entry)
     }
 
     /// When the next moment is, since the run began; `None` at the end.
     pub fn time(&self) -> Option<Duration> {
-        let happened = self.entries.as_slice().first().map(Entry::at);
-        happened.into_iter().chain(self.next_tick_time()).min()
+        let tick = self.next_tick();
+        self.next_event(tick).map(Entry::at).or(tick.map(|tick| tick.at))
     }
 
-    /// The next moment. Events precede the rows of the same time.
+    /// The next moment.
     pub fn next_moment(&mut self) -> Result<Option<Moment<'_>>, Error> {
-        let next_tick_time = self.next_tick_time();
-        let until = next_tick_time.map_or(f64::INFINITY, |at| at.as_secs_f64());
-        if let Some(entry) = self.entries.as_slice().first()
-            && (next_tick_time.is_none() || entry.seconds <= until)
-        {
+        let tick = self.next_tick();
+        if let Some(entry) = self.next_event(tick) {
             self.entries.next();
             if let Some(baseline) = &mut self.baseline {
                 baseline.event(entry);
             }
             return Ok(Some(Moment::Event(entry)));
         }
-        let Some(at) = next_tick_time else { return Ok(None) };
-        self.tick.begin(at);
+        let Some(tick) = tick else { return Ok(None) };
+        self.tick.begin(tick.at);
         for cursor in &mut self.cursors {
-            while cursor.time() == Some(at) {
+            while cursor.place() == Some(tick) {
                 cursor.move_row_to(&mut self.tick);
                 cursor.refill()?;
             }
@@ -97,6 +102,24 @@ impl<'a> Replay<'a> {
             baseline.tick(&mut self.tick);
         }
         Ok(Some(Moment::Tick(&self.tick)))
+    }
+}
+
+/// Which tick a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TickPlace {
+    at: Duration,
+    /// Recordings of earlier versions have none: their rows of one time are one tick.
+    sequence: Option<u64>,
+}
+
+impl TickPlace {
+    /// By sequence number: several ticks may have one time.
+    fn is_before(&self, other: &TickPlace) -> bool {
+        match self.sequence.zip(other.sequence) {
+            Some((own, others)) => own < others,
+            None => self.at < other.at,
+        }
     }
 }
 
@@ -113,9 +136,10 @@ impl Cursor {
         Ok(Cursor { batches: Batches::open(path)?, table, row: 0, started })
     }
 
-    /// The time of the next row.
-    fn time(&self) -> Option<Duration> {
-        self.table.times().get(self.row).copied()
+    /// The tick of the next row.
+    fn place(&self) -> Option<TickPlace> {
+        let at = *self.table.times().get(self.row)?;
+        Some(TickPlace { at, sequence: self.table.sequence()[self.row] })
     }
 
     /// Reads the next batch when the last one is used up.
@@ -138,5 +162,62 @@ impl Cursor {
             table.append_row(&self.table, self.row);
         }
         self.row += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Scope, all_groups};
+    use crate::record::{Event, Frame};
+    use crate::testing::{CHILD, FakeRun, MAIN, cpu};
+
+    /// How many processes each tick has, and the marks.
+    fn moments(recording: &Recording) -> Vec<String> {
+        let mut moments = Vec::new();
+        let each = |frame: &Frame<'_>| match frame.moment {
+            Moment::Tick(tick) => {
+                let entities = tick.table(Scope::Process).unwrap().entities();
+                moments.push(format!("{} rows", entities.len()));
+            }
+            Moment::Event(Entry { event: Event::Mark { text }, .. }) => moments.push(text.clone()),
+            Moment::Event(_) => {}
+        };
+        recording.replay(&all_groups(), each).unwrap();
+        moments
+    }
+
+    fn mark(text: &str) -> Event {
+        Event::Mark { text: text.to_owned() }
+    }
+
+    #[test]
+    fn events_and_ticks_of_one_time_come_in_the_order_in_which_they_were_recorded() {
+        let mut run = FakeRun::new();
+        run.event(1.0, mark("first")).sample_some(1.0, |tick| cpu(tick, MAIN, 0.1, 0.0));
+        run.event(1.0, mark("second")).sample(1.0, |tick| {
+            cpu(tick, MAIN, 0.1, 0.0);
+            cpu(tick, CHILD, 0.1, 0.0);
+        });
+        run.event(0.5, mark("late"));
+        let directory = tempfile::tempdir().unwrap();
+        let recording = run.record(&directory.path().join("run"));
+        assert_eq!(moments(&recording), ["first", "1 rows", "second", "2 rows", "late"]);
+    }
+
+    #[test]
+    fn without_sequence_numbers_the_events_of_a_moment_precede_its_rows() {
+        let mut run = FakeRun::new();
+        run.sample(1.0, |tick| cpu(tick, MAIN, 0.1, 0.0)).event(1.0, mark("exit"));
+        let directory = tempfile::tempdir().unwrap();
+        let recording = run.record(&directory.path().join("run"));
+        assert_eq!(moments(&recording), ["1 rows", "exit"]);
+        // As earlier versions wrote it.
+        let events = directory.path().join("run/events.jsonl");
+        let lines = std::fs::read_to_string(&events).unwrap();
+        std::fs::write(&events, lines.replace(r#""seq":2,"#, "")).unwrap();
+        let recording = Recording::open(recording.directory()).unwrap();
+        assert_eq!(recording.entries()[0].sequence, None);
+        assert_eq!(moments(&recording), ["exit", "1 rows"]);
     }
 }

@@ -21,6 +21,9 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use crate::catalog::{Metric, Scope, Type, Value};
 use crate::model::{Cells, Column, Entity, Name, ProcessId, Table};
 
+/// The column of sequence numbers: which rows are of one tick, and where it is among the events.
+pub(super) const SEQUENCE: &str = "seq";
+
 /// Encodes batches of one table for one stream.
 pub(super) struct Encoder {
     schema: Arc<Schema>,
@@ -84,15 +87,25 @@ impl Encoder {
     }
 }
 
-/// The rows of a table as a batch, of a run that began at this wall-clock time.
+/// The rows of a table as a batch without sequence numbers, of a run that began at this wall-clock
+/// time.
 pub(crate) fn batch(table: &Table, started: Duration) -> Result<RecordBatch, ArrowError> {
-    RecordBatch::try_new(Arc::new(schema(table, started)), arrays(table, started))
+    let schema = Arc::new(schema(table, started));
+    let exported = without_sequence(&schema);
+    RecordBatch::try_new(schema, arrays(table, started))?.project(&exported)
+}
+
+/// The columns of a table but for the sequence numbers.
+pub(super) fn without_sequence(schema: &Schema) -> Vec<usize> {
+    let fields = schema.fields().iter().enumerate();
+    fields.filter(|(_, field)| field.name() != SEQUENCE).map(|(place, _)| place).collect()
 }
 
 fn arrays(table: &Table, started: Duration) -> Vec<ArrayRef> {
     let times = table.times().iter().map(|at| (started + *at).as_nanos() as i64);
     let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
-    let mut arrays: Vec<ArrayRef> = vec![Arc::new(times)];
+    let sequence = UInt64Array::from_iter(table.sequence().iter().copied());
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(times), Arc::new(sequence)];
     arrays.extend(keys(table));
     let columns = table.metrics().iter().zip(table.columns());
     arrays.extend(columns.map(|(metric, column)| array(metric, column)));
@@ -162,7 +175,8 @@ pub(super) fn array(metric: &Metric, column: &Column) -> ArrayRef {
 
 fn schema(table: &Table, started: Duration) -> Schema {
     let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
-    let mut fields = vec![Field::new("time", time, false)];
+    let mut fields =
+        vec![Field::new("time", time, false), Field::new(SEQUENCE, DataType::UInt64, true)];
     let name = table.scope().name_column().map(|column| Field::new(column, DataType::Utf8, false));
     match table.scope() {
         Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own => {}
@@ -208,6 +222,8 @@ fn field(metric: &Metric) -> Field {
 /// Adds the rows of a batch to a table; columns the table does not have are skipped.
 pub(super) fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Option<()> {
     let times = batch.column_by_name("time")?.as_primitive_opt::<TimestampNanosecondType>()?;
+    // Earlier versions recorded none.
+    let sequence = batch.column_by_name(SEQUENCE).and_then(|c| c.as_primitive_opt::<UInt64Type>());
     let entities = entities(batch, table.scope())?;
     let columns: Vec<Option<&ArrayRef>> =
         table.metrics().iter().map(|metric| batch.column_by_name(&metric.column())).collect();
@@ -215,7 +231,8 @@ pub(super) fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) 
         let at =
             Duration::from_nanos(u64::try_from(times.value(row)).ok()?).saturating_sub(started);
         let entity = entities(row)?;
-        table.begin_row(at, entity);
+        let number = sequence.filter(|column| column.is_valid(row)).map(|column| column.value(row));
+        table.begin_row(at, number, entity);
         for (column, array) in columns.iter().enumerate() {
             if let Some(value) = array.and_then(|array| value(array, row, table.metrics()[column]))
             {

@@ -10,16 +10,16 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
-use super::watch::{ClosedRun, ENDS, Watch};
-use super::{Error, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
-use crate::catalog::groups;
+use super::watch::{ENDS, Watch};
+use super::{Error, Outcome, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
+use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
 use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
 use crate::collect::processes::ProcessCollector;
 use crate::collect::rule::ProgramRule;
-use crate::collect::sockets::SocketBaseline;
+use crate::collect::sockets::{SocketBaseline, Sockets};
 use crate::collect::task_clock::RunClock;
-use crate::collect::{Selection, process};
+use crate::collect::{Collectors, Selection, process};
 use crate::host::cgroup::Cgroup;
 use crate::host::connector::{Connector, Drain, ProcEvent};
 use crate::host::hardware::surroundings::LimitsOf;
@@ -30,10 +30,8 @@ use crate::host::taskstats::{ExitRecord, Taskstats};
 use crate::host::{Host, clock, own};
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
-use crate::model::{Facts, Program, Tick};
-use crate::record::events::{StopReason, WatchEnd};
-use crate::record::{Event, Manifest, Target, Writer, secrets};
-use crate::summary::Summary;
+use crate::model::{Facts, FaultSource, Program, Tick};
+use crate::record::{Event, Manifest, RunEnd, StopReason, Target, Writer, secrets};
 
 /// What to monitor, and how long.
 #[derive(Debug, Clone)]
@@ -84,19 +82,6 @@ impl AttachTarget {
     }
 }
 
-/// How monitoring ended.
-#[derive(Debug)]
-pub struct AttachOutcome {
-    /// Why it ended.
-    pub why: StopReason,
-    /// What was used meanwhile.
-    pub summary: Summary,
-    /// Where it is recorded.
-    pub recording: Option<PathBuf>,
-    /// What failed with the recording, if anything did.
-    pub warnings: Vec<String>,
-}
-
 /// Attaches to what already runs, and weighs it.
 ///
 /// `begun` is called when everything is set up, just before the first sample.
@@ -104,7 +89,7 @@ pub fn follow(
     follow: &Follow,
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
-) -> Result<AttachOutcome, Error> {
+) -> Result<Outcome, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
@@ -152,8 +137,8 @@ pub fn follow(
     };
     // Without permission there are still the clocks, and no sizes of processes shorter than a tick.
     let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
-    let collects = |name: &str| sources.iter().any(|source| source.name == name);
-    let mut processes = collects("process")
+    let collects = |id| sources.iter().any(|source| source.id == id);
+    let mut processes = collects(SourceId::Process)
         .then(|| ProcessCollector::of(&host, settings, members, rule, descriptors));
     if let (Some(processes), Some(_)) = (&mut processes, &connector) {
         processes.enable_events(manifest.zero());
@@ -165,22 +150,27 @@ pub fn follow(
             .map_err(|error| warnings.push(format!("not recorded: {error}")))
             .ok()
     });
-    let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
-    watch.group = group.clone().filter(|_| collects("cgroup")).map(CgroupCollector::of);
+    let mut collectors = Collectors::new(settings, sources.iter().copied());
+    collectors.processes = processes;
+    let group_of_target = group.clone().filter(|_| collects(SourceId::Cgroup));
+    collectors.cgroup = group_of_target.map(CgroupCollector::of);
+    let mut watch = Watch::new(host, begin, settings, &manifest, tick, collectors, writer);
     // Connections are those of the machine that weigh runs on.
-    if collects("sockets") && super::is_here(settings) {
-        watch.take_sockets(settings, SocketBaseline::Running);
+    if collects(SourceId::Sockets) && super::is_here(settings) {
+        let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Running);
+        watch.collectors.sockets = watch.or_fault(SourceId::Sockets, sockets);
     }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
-        watch.fault(missed.source.name, missed.why);
+        watch.fault(missed.source.id, missed.why);
     }
     if let Some(error) = refusal {
-        watch.fault("connector", format!("new processes are found by scanning: {error}"));
+        watch
+            .fault(FaultSource::Connector, format!("new processes are found by scanning: {error}"));
     }
     for held in held.iter().filter(|held| !held.has_ended()) {
         if process::started(&watch.host, held.pid, &mut Vec::new()).is_none() {
             let why = format!("process {} is hidden: /proc is mounted with hidepid", held.pid);
-            watch.fault("process", why);
+            watch.fault(SourceId::Process, why);
         }
     }
     begun(&manifest);
@@ -200,7 +190,7 @@ pub fn follow(
         wait_all: settings.wait_all,
         end: None,
     };
-    if collects("task-clock") && matches!(follow.what, AttachTarget::Processes(_)) {
+    if collects(SourceId::TaskClock) && matches!(follow.what, AttachTarget::Processes(_)) {
         follower.start_clocks();
     }
     let why = follower.follow();
@@ -285,11 +275,11 @@ impl AttachMonitor {
         let mut known = 0;
         loop {
             self.watch.take_tick();
-            let Some(processes) = &self.watch.processes else { return };
+            let Some(processes) = &self.watch.collectors.processes else { return };
             let alive: Vec<u32> = processes.alive().map(|id| id.pid).collect();
             let counted = alive.iter().try_for_each(|pid| clock.count(&self.watch.host, *pid));
             if let Err(why) = counted {
-                return self.watch.fault("task-clock", why);
+                return self.watch.fault(SourceId::TaskClock, why);
             }
             // Until no process was started in between.
             if clock.processes() == known {
@@ -298,7 +288,7 @@ impl AttachMonitor {
             known = clock.processes();
         }
         self.clocked_since = Some(self.watch.now());
-        self.watch.task_clock = Some(clock);
+        self.watch.collectors.task_clock = Some(clock);
     }
 
     fn follow(&mut self) -> StopReason {
@@ -330,7 +320,8 @@ impl AttachMonitor {
     }
 
     fn has_processes(&self) -> bool {
-        self.watch.processes.as_ref().is_some_and(|processes| processes.alive().next().is_some())
+        let processes = self.watch.collectors.processes.as_ref();
+        processes.is_some_and(|processes| processes.alive().next().is_some())
     }
 
     /// Sleeps until an event, at most so long.
@@ -371,7 +362,7 @@ impl AttachMonitor {
             // Exits are reported last.
             happened.sort_by_key(|(at, _)| *at);
             let happened: Vec<ProcEvent> = happened.iter().map(|(_, one)| *one).collect();
-            let Some(processes) = &mut self.watch.processes else { return };
+            let Some(processes) = &mut self.watch.collectors.processes else { return };
             match &heard {
                 Ok(Drain::Complete | Drain::More) => {}
                 Ok(Drain::Overrun) => processes.events_overrun(),
@@ -379,7 +370,7 @@ impl AttachMonitor {
                     let why = format!("new processes are found by scanning: {error}");
                     processes.disable_events();
                     self.connector = None;
-                    self.watch.fault("connector", why);
+                    self.watch.fault(FaultSource::Connector, why);
                     return;
                 }
             }
@@ -409,41 +400,36 @@ impl AttachMonitor {
         let (ended, held): (Vec<PidFd>, _) =
             std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
         self.held = held;
-        // After its last sample: readers take the events of a moment before its tick.
-        let at = self.watch.tick.at + Duration::from_micros(1);
         for held in &ended {
-            let processes = self.watch.processes.as_mut();
+            let processes = self.watch.collectors.processes.as_mut();
             // Otherwise the sample has already found it gone.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
-                self.watch.event(at, Event::ended(id, held.end(), None));
+                self.watch.event(self.watch.now(), Event::ended(id, held.end(), None));
             }
         }
         self.end = ended.into_iter().next().filter(|_| self.is_alone);
     }
 
-    fn finish(mut self, why: StopReason, warnings: Vec<String>) -> AttachOutcome {
+    fn finish(mut self, why: StopReason, warnings: Vec<String>) -> Outcome {
         // Processes that the last sample found gone are reported by now.
         self.handle_messages();
-        self.watch.close_sockets();
-        let alive = self.watch.processes.iter().flat_map(|all| all.alive());
-        let left = alive.map(|id| id.pid).collect();
-        let some_unseen =
-            self.watch.processes.as_ref().is_none_or(ProcessCollector::may_have_missed_processes);
+        self.watch.finish_sockets();
+        let processes = self.watch.collectors.processes.as_ref();
+        let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
+        let some_unseen = processes.is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.watch.read_task_clock();
-        let now = self.watch.now();
-        let end = WatchEnd {
-            why,
-            end: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
-            duration_seconds: now.as_secs_f64(),
+        let end = RunEnd {
+            why: Some(why),
+            exit: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
+            duration_seconds: self.watch.now().as_secs_f64(),
+            measured_seconds: None,
             task_clock_seconds,
             task_clock_began_seconds: self.clocked_since.map(|at| at.as_secs_f64()),
             left,
             some_unseen,
             monitor_cpu_seconds: own::usage().cpu_seconds(),
+            account: None,
         };
-        self.watch.event(now, Event::WatchEnd(end));
-        let ClosedRun { summary, recording, warnings } =
-            self.watch.close(&mut self.signals, warnings);
-        AttachOutcome { why, summary, recording, warnings }
+        self.watch.close(end, &mut self.signals, warnings)
     }
 }

@@ -14,30 +14,31 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::groups;
+use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
+use crate::collect::packets::Packets;
 use crate::collect::processes::ProcessCollector;
-use crate::collect::sockets::SocketBaseline;
-use crate::collect::{self, Selection, gpu};
+use crate::collect::sockets::{SocketBaseline, Sockets};
+use crate::collect::task_clock::RunClock;
+use crate::collect::{self, Collectors, Selection, gpu};
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, Inherited, Original, Replacement};
 use crate::host::environment::{self, RUN_VARIABLE};
 use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::LimitsOf;
-use crate::host::perf::TaskClock;
 use crate::host::run_cgroup::{self, CgroupMode, RunCgroup};
 use crate::host::signals::Signals;
 use crate::host::{self, Host, clock, limits, out_of_memory, own};
 use crate::model::gpu::Visible;
 use crate::model::hardware::Surroundings;
 use crate::model::settings::{self, Destination, OwnCgroup, Settings};
-use crate::model::{End, Facts, Tick};
+use crate::model::{Facts, Tick};
 use crate::record::files::{self, Claim};
 use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
-use crate::record::{self, Writer, secrets};
+use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
-pub use follow::{AttachOutcome, AttachTarget, Follow, follow};
+pub use follow::{AttachTarget, Follow, follow};
 use monitor::{Inheritance, Monitor};
 use watch::Watch;
 
@@ -114,12 +115,12 @@ pub fn without_measuring(command: &[OsString], inherited: Inherited) -> Error {
     }
 }
 
-/// The result of a run.
+/// The result of a run, of a command or of monitoring.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How the command ended.
-    pub end: End,
-    /// What it used.
+    /// How and when it ended.
+    pub end: RunEnd,
+    /// What was used.
     pub summary: Summary,
     /// Where it is recorded.
     pub recording: Option<PathBuf>,
@@ -196,13 +197,13 @@ fn measure(
     let claim = prepare(settings, &manifest, &mut warnings)?;
     let directory = claim.as_ref().map(|claim| claim.directory.clone());
     let made = claim.as_ref().map_or(0, |claim| claim.made);
-    let collects = |name: &str| sources.iter().any(|source| source.name == name);
+    let collects = |id| sources.iter().any(|source| source.id == id);
 
     // Another machine's cgroups say nothing of what runs here.
     let around = Cgroup::own(&host).filter(|_| is_here(settings));
     let sees_itself = own::proc_is_our_pid_namespace(&host.proc);
-    let mut processes =
-        (collects("process") && sees_itself).then(|| ProcessCollector::before_run(&host, settings));
+    let mut processes = (collects(SourceId::Process) && sees_itself)
+        .then(|| ProcessCollector::before_run(&host, settings));
     let inheritance = Inheritance::now(&host);
     let discard = |directory: Option<PathBuf>| {
         directory.iter().for_each(|directory| files::discard(directory, made));
@@ -224,7 +225,7 @@ fn measure(
         refusal = Some(error.to_string());
         own_group = None;
     }
-    let task_clock = collects("task-clock").then(|| TaskClock::on_exec(root));
+    let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(root));
     if let Err(error) = own::release_stdio(caller.keeps_stderr) {
         warnings.push(format!("cannot let go of the command's streams: {error}"));
     }
@@ -244,31 +245,37 @@ fn measure(
             .ok()
     });
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
-    let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
-    let group = own_group.as_ref().filter(|_| collects("cgroup"));
-    watch.group = group.map(|own| CgroupCollector::of_own(own.group.clone()));
-    if let Some(own) = own_group.as_ref().filter(|_| collects("packets")) {
-        watch.take_packets(own);
+    let group = own_group.as_ref().filter(|_| collects(SourceId::Cgroup));
+    let mut collectors = Collectors::new(settings, sources.iter().copied());
+    collectors.processes = processes;
+    collectors.cgroup = group.map(|own| CgroupCollector::of_own(own.group.clone()));
+    let mut watch = Watch::new(host, begin, settings, &manifest, tick, collectors, writer);
+    if let Some(own) = own_group.as_ref().filter(|_| collects(SourceId::Packets)) {
+        watch.collectors.packets = watch.or_fault(SourceId::Packets, Packets::of(own));
     }
-    if collects("sockets") && is_here(settings) {
-        watch.take_sockets(settings, SocketBaseline::Command);
+    if collects(SourceId::Sockets) && is_here(settings) {
+        let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Command);
+        watch.collectors.sockets = watch.or_fault(SourceId::Sockets, sockets);
+    }
+    if let Some(clock) = task_clock {
+        watch.collectors.task_clock = watch.or_fault(SourceId::TaskClock, clock);
     }
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
     if let Some(why) = refusal {
-        monitor.fault("cgroup", format!("the command has no control group of its own: {why}"));
+        monitor
+            .fault(SourceId::Cgroup, format!("the command has no control group of its own: {why}"));
     }
     if let Err(error) = subreaper {
         monitor.lose_orphans(&error);
     }
     monitor.take_group(own_group, around);
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
-        monitor.fault(missed.source.name, missed.why);
+        monitor.fault(missed.source.id, missed.why);
     }
-    if collects("process") && !sees_itself {
-        monitor.fault("process", OTHER_NAMESPACE.to_owned());
+    if collects(SourceId::Process) && !sees_itself {
+        monitor.fault(SourceId::Process, OTHER_NAMESPACE.to_owned());
     }
-    monitor.take_task_clock(task_clock);
     monitor.take_inbox(inbox);
 
     match monitor.start(waiting) {

@@ -1,30 +1,22 @@
 //! What all kinds of monitoring share: the ticks, the events, and the recording's end.
 
-use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::live;
 use super::schedule::Schedule;
+use super::{Outcome, live};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::OwnTicks;
-use crate::collect::cgroup::CgroupCollector;
-use crate::collect::packets::Packets;
-use crate::collect::processes::{ExitedProcess, ProcessCollector};
-use crate::collect::sockets::{SocketBaseline, Sockets};
-use crate::collect::task_clock::RunClock;
-use crate::collect::{self, Collector, Fault};
+use crate::collect::Collectors;
+use crate::collect::processes::ExitedProcess;
 use crate::host::Host;
-use crate::host::bpf::PacketCounter;
 use crate::host::connector::ProcEvent;
-use crate::host::run_cgroup::RunCgroup;
 use crate::host::signals::Signals;
 use crate::host::taskstats::ExitRecord;
-use crate::model::Tick;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
-use crate::record::{AttachBaseline, Entry, Event, Frames, Manifest, Writer, files};
-use crate::summary::{Accumulator, Summary};
+use crate::model::{FaultSource, Tick};
+use crate::record::{AttachBaseline, Entry, Event, Frames, Manifest, RunEnd, Writer, files};
+use crate::summary::Accumulator;
 
 /// The collectors of each tick, and its consumers.
 pub(super) struct Watch {
@@ -32,29 +24,14 @@ pub(super) struct Watch {
     /// The clock's reading at the run's zero.
     pub(super) begin: Duration,
     pub(super) tick: Tick,
-    pub(super) processes: Option<ProcessCollector>,
-    pub(super) task_clock: Option<RunClock>,
-    /// The counters of the monitored cgroup.
-    pub(super) group: Option<CgroupCollector>,
-    /// The packets of the run.
-    pub(super) packets: Option<Packets>,
-    /// The connections of the run.
-    pub(super) sockets: Option<Sockets>,
-    collectors: Vec<(SourceId, Box<dyn Collector>)>,
+    pub(super) collectors: Collectors,
     pub(super) writer: Option<Writer>,
     frames: Frames,
     pub(super) accumulator: Accumulator,
     pub(super) schedule: Schedule,
     /// Subtracts what processes used before weigh attached to them.
     baseline: Option<AttachBaseline>,
-    faulted: Vec<String>,
-}
-
-/// The result of monitoring.
-pub(super) struct ClosedRun {
-    pub(super) summary: Summary,
-    pub(super) recording: Option<PathBuf>,
-    pub(super) warnings: Vec<String>,
+    faulted: Vec<(FaultSource, String)>,
 }
 
 impl Watch {
@@ -64,27 +41,14 @@ impl Watch {
         settings: &Settings,
         manifest: &Manifest,
         mut tick: Tick,
-        processes: Option<ProcessCollector>,
+        collectors: Collectors,
         writer: Option<Writer>,
     ) -> Watch {
         tick.zero = begin;
-        let sources = settings.sources().into_iter();
-        let collectors = sources
-            // Those that this machine has.
-            .filter(|source| manifest.collectors.iter().any(|name| name == source.name))
-            .filter_map(|source| {
-                Some((source.id, collect::provider(source.id)?.collector?(settings)))
-            })
-            .collect();
         Watch {
             host,
             begin,
             tick,
-            processes,
-            task_clock: None,
-            group: None,
-            packets: None,
-            sockets: None,
             collectors,
             writer,
             frames: Frames::default(),
@@ -136,32 +100,13 @@ impl Watch {
 
     /// Samples all collectors, and emits the tick.
     pub(super) fn take_tick(&mut self) {
-        let at = self.now();
-        self.tick.begin(at);
-        let mut faults = Vec::new();
-        // First, because its rate shows how far it is from `at`.
-        if let Some(clock) = &mut self.task_clock
-            && let Err(fault) = clock.sample(&self.host, &mut self.tick)
-        {
-            self.task_clock = None;
-            faults.push(("task-clock", fault));
-        }
-        if let Some(packets) = &mut self.packets
-            && let Err(fault) = packets.sample(&self.host, &mut self.tick)
-        {
-            self.packets = None;
-            faults.push(("packets", fault));
-        }
-        self.sample_cgroup();
-        self.sample_processes();
-        faults.extend(self.sample_collectors(|_| true));
-        // After the machine's network, which shows whether anything can have moved.
-        self.sample_sockets(Sockets::sample);
+        self.tick.begin(self.now());
+        self.collectors.sample(&self.host, &mut self.tick);
         let ticks =
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
         self.tick.complete(&ticks);
         self.emit_tick();
-        self.note(faults);
+        self.report_faults();
         let now = self.now();
         if now >= self.schedule.due() {
             self.schedule.took(now);
@@ -172,102 +117,34 @@ impl Watch {
     /// from them. It is no complete tick: no process of the run exists yet.
     pub(super) fn sample_before_exec(&mut self) {
         self.tick.begin(self.now());
-        let faults = self.sample_collectors(|source| collect::BEFORE_EXEC.contains(&source));
+        self.collectors.sample_before_exec(&self.host, &mut self.tick);
         self.emit_tick();
-        self.note(faults);
-    }
-
-    /// Samples the collectors of these sources, and drops those that have no more values.
-    fn sample_collectors(
-        &mut self,
-        is_asked: impl Fn(SourceId) -> bool,
-    ) -> Vec<(&'static str, Fault)> {
-        let mut faults = Vec::new();
-        let (host, tick) = (&self.host, &mut self.tick);
-        self.collectors.retain_mut(|(source, collector)| {
-            if !is_asked(*source) {
-                return true;
-            }
-            let Err(fault) = collector.sample(host, tick) else { return true };
-            let stays = matches!(fault, Fault::Skip(_));
-            faults.push((source.name(), fault));
-            stays
-        });
-        faults
-    }
-
-    fn note(&mut self, faults: Vec<(&'static str, Fault)>) {
-        faults.into_iter().for_each(|(source, fault)| self.fault(source, fault.to_string()));
-    }
-
-    fn sample_cgroup(&mut self) {
-        let Some(group) = &mut self.group else { return };
-        let asked = group.sample(&self.host, &mut self.tick);
-        let missing = group.missing();
-        missing.into_iter().for_each(|(what, why)| self.fault(what, why));
-        if let Err(fault) = asked {
-            self.group = None;
-            self.fault("cgroup", fault.to_string());
-        }
-    }
-
-    fn sample_sockets(
-        &mut self,
-        ask: fn(&mut Sockets, &Host, &ProcessCollector, &mut Tick) -> Result<(), Fault>,
-    ) {
-        let Some((sockets, processes)) = self.sockets.as_mut().zip(self.processes.as_ref()) else {
-            return;
-        };
-        let asked = ask(sockets, &self.host, processes, &mut self.tick);
-        let mut missing = sockets.missing();
-        if let Err(fault) = asked {
-            missing.push(fault.to_string());
-            if matches!(fault, Fault::Retire(_)) {
-                self.sockets = None;
-            }
-        }
-        missing.into_iter().for_each(|why| self.fault("sockets", why));
+        self.report_faults();
     }
 
     /// Takes the final values of the run's connections.
-    pub(super) fn close_sockets(&mut self) {
-        if self.sockets.is_some() {
+    pub(super) fn finish_sockets(&mut self) {
+        if self.collectors.sockets.is_some() {
             self.tick.begin(self.now());
-            self.sample_sockets(Sockets::finish);
+            self.collectors.finish_sockets(&self.host, &mut self.tick);
             self.emit_tick();
-            self.sockets = None;
+            self.report_faults();
         }
     }
 
-    /// Starts counting the packets of the command's cgroup.
-    pub(super) fn take_packets(&mut self, own: &RunCgroup) {
-        let counter = own.group.unified.as_ref().map(|group| PacketCounter::of(group.as_fd()));
-        match counter {
-            Some(Ok(counter)) => self.packets = Some(Packets::of(counter)),
-            Some(Err(error)) => self.fault("packets", format!("bpf: {error}")),
-            None => self.fault("packets", "there is no cgroup v2".to_owned()),
+    fn report_faults(&mut self) {
+        for (source, why) in self.collectors.take_faults() {
+            self.fault(source, why);
         }
     }
 
-    /// Notes the existing connections, before those of the run begin.
-    pub(super) fn take_sockets(&mut self, settings: &Settings, beginning: SocketBaseline) {
-        match Sockets::begin(&self.host, settings, beginning) {
-            Ok(sockets) => self.sockets = Some(sockets),
-            Err(error) => self.fault("sockets", error.to_string()),
-        }
-    }
-
-    fn sample_processes(&mut self) {
-        let Some(processes) = &mut self.processes else { return };
-        let asked = processes.sample(&self.host, &mut self.tick);
-        let mut refusals = processes.refusals();
-        if let Err(fault) = asked {
-            refusals.push(fault.to_string());
-            if matches!(fault, Fault::Retire(_)) {
-                self.processes = None;
-            }
-        }
-        refusals.into_iter().for_each(|why| self.fault("process", why));
+    /// What a source gave; otherwise a fault says why it did not.
+    pub(super) fn or_fault<T>(
+        &mut self,
+        source: impl Into<FaultSource>,
+        given: Result<T, impl ToString>,
+    ) -> Option<T> {
+        given.map_err(|error| self.fault(source, error.to_string())).ok()
     }
 
     /// Starts and exits first, so that no exited process is counted.
@@ -288,7 +165,7 @@ impl Watch {
     /// Adds the command of a phase at its start: until then it was weigh's own helper.
     pub(super) fn add_phase_commands(&mut self) {
         self.tick.begin(self.now());
-        if let Some(processes) = &mut self.processes {
+        if let Some(processes) = &mut self.collectors.processes {
             processes.add_helper_commands(&self.host, &mut self.tick);
         }
         if !self.tick.changes.is_empty() {
@@ -301,7 +178,7 @@ impl Watch {
         self.tick.begin(self.now());
         for one in happened {
             let (host, tick) = (&self.host, &mut self.tick);
-            let Some(processes) = &mut self.processes else { return };
+            let Some(processes) = &mut self.collectors.processes else { return };
             let (gone, end) = match *one {
                 ProcEvent::Forked { parent, child } => {
                     processes.forked(host, tick.at, parent, child);
@@ -318,9 +195,8 @@ impl Watch {
                     None => continue,
                 },
             };
-            // After its last sample: readers take the events of a moment before its tick. And
-            // before the next start, which did not overlap with it.
-            let at = self.tick.at + Duration::from_micros(1);
+            // Its last sample comes before its exit, and that before the next start, which did not
+            // overlap with it.
             self.emit_tick();
             let ExitedProcess { id, cpu_seconds, is_ours } = gone;
             let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
@@ -335,8 +211,8 @@ impl Watch {
                 cpu_seconds: counted.or(cpu_seconds),
                 memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
             };
-            self.event(at, exit);
-            self.tick.begin(at + Duration::from_micros(1));
+            self.event(self.now(), exit);
+            self.tick.begin(self.now());
         }
         if !self.tick.is_empty() {
             self.emit_tick();
@@ -351,38 +227,40 @@ impl Watch {
         }
         self.frames.event(&entry, |frame| self.accumulator.frame(frame));
         if let Some(writer) = &mut self.writer {
-            writer.event(&entry);
+            writer.event(entry);
         }
     }
 
     /// Records what could not be measured; the same fault once.
-    pub(super) fn fault(&mut self, source: &str, why: String) {
-        let fault = format!("{source}: {why}");
+    pub(super) fn fault(&mut self, source: impl Into<FaultSource>, why: String) {
+        let fault = (source.into(), why);
         if !self.faulted.contains(&fault) {
+            let event = Event::fault(fault.0, fault.1.clone());
             self.faulted.push(fault);
-            self.event(self.now(), Event::Fault { source: source.to_owned(), why });
+            self.event(self.now(), event);
         }
     }
 
     /// The run's task clock now.
     pub(super) fn read_task_clock(&mut self) -> Option<f64> {
-        match self.task_clock.as_mut()?.read() {
-            Ok(time) => Some(time.as_secs_f64()),
-            Err(error) => {
-                self.fault("task-clock", error.to_string());
-                None
-            }
-        }
+        let read = self.collectors.task_clock.as_mut()?.read();
+        self.or_fault(SourceId::TaskClock, read).map(|time| time.as_secs_f64())
     }
 
-    /// Finishes the recording and makes the summary.
+    /// Records the end, finishes the recording and makes the summary.
     ///
     /// That may take long when the disk hangs: signals tell when to give up.
-    pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> ClosedRun {
+    pub(super) fn close(
+        mut self,
+        end: RunEnd,
+        signals: &mut Signals,
+        mut warnings: Vec<String>,
+    ) -> Outcome {
         let now = self.now();
+        self.event(now, Event::RunEnd(end.clone()));
         let Some(mut writer) = self.writer.take() else {
             let summary = self.accumulator.finish(self.frames.live());
-            return ClosedRun { summary, recording: None, warnings };
+            return Outcome { end, summary, recording: None, warnings };
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
@@ -397,8 +275,7 @@ impl Watch {
             let why = gone
                 .unwrap_or_else(|| format!("the recording is not whole: {}", faults.join("; ")));
             warnings.push(why.clone());
-            let source = "recording".to_owned();
-            let entry = Entry::new(now, Event::Fault { source, why });
+            let entry = Entry::new(now, Event::fault(FaultSource::Recording, why));
             self.frames.event(&entry, |frame| self.accumulator.frame(frame));
         }
         let mut summary = self.accumulator.finish(self.frames.live());
@@ -417,7 +294,7 @@ impl Watch {
             warnings.push(format!("no summary.json: {why}"));
         }
         let recording = directory.join("run.json").exists().then_some(directory);
-        ClosedRun { summary, recording, warnings }
+        Outcome { end, summary, recording, warnings }
     }
 
     /// Whether a stop was requested while the recording is finished: its disk may hang.

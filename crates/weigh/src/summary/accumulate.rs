@@ -16,9 +16,11 @@ use super::{Left, MonitorCost, Processes, Run, RunTotals, Summary, figures, find
 use crate::catalog::Scope;
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
 use crate::model::live::LiveProcesses;
-use crate::model::{CHILD_SUBREAPER, End, Facts, ProcessId, Tick, Usage};
-use crate::record::events::{Reaping, RunEnd, StopReason, Victim, WatchEnd};
-use crate::record::{Entry, Event, Frame, Losses, Manifest, Moment, Recording, Target};
+use crate::model::{End, Facts, FaultSource, ProcessId, Tick, Usage};
+use crate::record::events::Victim;
+use crate::record::{
+    Entry, Event, Frame, Losses, Manifest, Moment, Reaping, Recording, RunAccount, RunEnd, Target,
+};
 
 /// Everything the summary needs.
 pub struct Accumulator {
@@ -51,9 +53,7 @@ pub struct Accumulator {
     /// Processes that were killed by SIGKILL, from any sender.
     killed: Vec<Left>,
     pub(super) gpus: GpuFold,
-    /// The exact `wait4` counters of a command that weigh started.
-    pub(super) final_counts: Option<RunEnd>,
-    pub(super) end: Option<Ending>,
+    pub(super) end: Option<RunEnd>,
     /// The time of the last sample or event.
     pub(super) last: f64,
     pub(super) faults: Vec<(String, String)>,
@@ -67,49 +67,6 @@ pub struct Accumulator {
     tools: Tools,
     /// What is missing from the recording that this is read from.
     pub(super) losses: Losses,
-}
-
-/// What is known of the end, whether weigh started the command or attached to it.
-pub(super) struct Ending {
-    duration_seconds: f64,
-    measured_seconds: f64,
-    /// CPU time by the kernel's clocks, and when they were started.
-    pub(super) clock: Option<(f64, f64)>,
-    why: Option<StopReason>,
-    end: Option<End>,
-    left: Vec<u32>,
-    some_unseen: bool,
-    monitor_cpu_seconds: f64,
-}
-
-impl Ending {
-    fn of_command(end: &RunEnd, measured_seconds: f64) -> Ending {
-        Ending {
-            duration_seconds: end.duration_seconds,
-            measured_seconds,
-            clock: end.task_clock_seconds.map(|seconds| (seconds, 0.0)),
-            why: None,
-            end: Some(end.end),
-            left: end.left.clone(),
-            some_unseen: end.some_unseen,
-            monitor_cpu_seconds: end.monitor_cpu_seconds,
-        }
-    }
-}
-
-impl From<&WatchEnd> for Ending {
-    fn from(end: &WatchEnd) -> Ending {
-        Ending {
-            duration_seconds: end.duration_seconds,
-            measured_seconds: end.duration_seconds,
-            clock: end.task_clock_seconds.zip(end.task_clock_began_seconds),
-            why: Some(end.why),
-            end: end.end,
-            left: end.left.clone(),
-            some_unseen: end.some_unseen,
-            monitor_cpu_seconds: end.monitor_cpu_seconds,
-        }
-    }
 }
 
 /// The processes of a run, as they are tracked.
@@ -158,7 +115,6 @@ impl Accumulator {
             killed: Vec::new(),
             had_helpers: false,
             helpers: Helpers::default(),
-            final_counts: None,
             end: None,
             last: 0.0,
             faults: Vec::new(),
@@ -348,29 +304,18 @@ impl Accumulator {
             }
             Event::Gpu(gpu) => self.gpus.add_gpu(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
-            Event::RunEnd(end) => {
-                let mut end = end.clone();
-                // Events may be lost; the final counters are complete.
-                self.helpers = Helpers::of(end.helpers);
-                self.take_helpers_off(&mut end.task_clock_seconds);
-                let measured = self.reaping.measured_seconds(&end, at);
-                self.closes(Ending::of_command(&end, measured), live, at);
-                self.final_counts = Some(end);
-            }
-            Event::WatchEnd(end) => {
-                let mut end = end.clone();
-                self.take_helpers_off(&mut end.task_clock_seconds);
-                self.closes(Ending::from(&end), live, at);
-            }
+            Event::RunEnd(end) => self.closes(end.clone(), live, at),
         }
     }
 
-    fn take_helpers_off(&self, clock: &mut Option<f64>) {
-        *clock = clock.map(|clock| self.helpers.less_cpu(clock));
-    }
-
-    fn closes(&mut self, end: Ending, live: &LiveProcesses, at: f64) {
-        let clock = end.clock.map(|(seconds, _)| seconds);
+    fn closes(&mut self, mut end: RunEnd, live: &LiveProcesses, at: f64) {
+        if let Some(account) = &end.account {
+            // Events may be lost; the final counters are complete.
+            self.helpers = Helpers::of(account.helpers);
+        }
+        let clock = end.task_clock_seconds.map(|clock| self.helpers.less_cpu(clock));
+        end.task_clock_seconds = clock;
+        end.measured_seconds = Some(self.reaping.measured_seconds(&end, at));
         if !self.losses.is_empty() {
             // Exit events may be lost, and corrupt rows may belong to no process; the processes
             // that were left at the end are known.
@@ -394,7 +339,18 @@ impl Accumulator {
     /// How long the run was measured, as far as it is known: every rate and mean is over this time.
     /// With `--wait-all` it continues after the command has exited.
     pub(super) fn duration(&self) -> f64 {
-        self.end.as_ref().map_or(self.last, |end| end.measured_seconds)
+        self.end.as_ref().and_then(|end| end.measured_seconds).unwrap_or(self.last)
+    }
+
+    /// The exact `wait4` counters of a command that weigh started, once it has ended.
+    pub(super) fn account(&self) -> Option<&RunAccount> {
+        self.end.as_ref()?.account.as_deref()
+    }
+
+    /// CPU time of an attached target by the kernel's clocks, and when they were started.
+    pub(super) fn attached_clock(&self) -> Option<(f64, f64)> {
+        let end = self.end.as_ref()?;
+        end.task_clock_seconds.zip(end.task_clock_began_seconds)
     }
 
     /// How long the command took, as far as it is known.
@@ -407,20 +363,19 @@ impl Accumulator {
     /// The task clock runs on while an interrupt or another guest has the CPU; that is subtracted.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
         let reaped = self.reaped_and_alive()?;
-        let ahead =
-            self.final_counts.as_ref()?.task_clock_seconds? - reaped - self.node.elsewhere();
+        let ahead = self.end.as_ref()?.task_clock_seconds? - reaped - self.node.elsewhere();
         Some((ahead, reaped))
     }
 
     /// What weigh has reaped, and what the processes that are still alive have used.
     fn reaped_and_alive(&self) -> Option<f64> {
-        let reaped = self.final_counts.as_ref()?.reaped.cpu_seconds();
+        let reaped = self.account()?.reaped.cpu_seconds();
         Some(self.helpers.less_cpu(reaped + self.tree.cpu_of_alive()))
     }
 
     /// Sampled CPU time of each process of the run since the command started.
     pub(super) fn cpu_sampled(&self) -> f64 {
-        let before = self.final_counts.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
+        let before = self.account().map_or(0.0, |account| account.cpu_before_exec_seconds);
         (self.tree.own_cpu_sampled() - before).max(0.0)
     }
 
@@ -438,7 +393,7 @@ impl Accumulator {
 
     /// Why orphaned descendants may be missing from what weigh has reaped, if they may.
     pub(super) fn lost_orphans(&self) -> Option<&str> {
-        self.reason(CHILD_SUBREAPER)
+        self.reason(FaultSource::ChildSubreaper)
     }
 
     /// Whether children were certainly auto-reaped: the task clock has counted them, or, without
@@ -482,10 +437,11 @@ impl Accumulator {
     }
 
     /// Why something of this source is missing.
-    pub(super) fn reason(&self, source: &str) -> Option<&str> {
-        let faults = self.faults.iter().find(|(from, _)| from == source);
+    pub(super) fn reason(&self, source: impl Into<FaultSource>) -> Option<&str> {
+        let source = source.into().to_string();
+        let faults = self.faults.iter().find(|(from, _)| *from == source);
         let fault = faults.map(|(_, why)| why.as_str());
-        fault.or_else(|| self.manifest.absent.get(source).map(String::as_str))
+        fault.or_else(|| self.manifest.absent.get(&source).map(String::as_str))
     }
 
     /// The summary of everything added, with the processes that are alive at the end.
@@ -502,14 +458,14 @@ impl Accumulator {
                 "{} phases are in no figure: more than 1,000 lasted at once, or 10,000 in all",
                 phases.untracked()
             );
-            self.faults.push(("phases".to_owned(), why));
+            self.faults.push((FaultSource::Phases.to_string(), why));
         }
         let windows = phases.finish();
         let count = windows.len() as u64;
         let phases::Listed { phases, statistics, names_left_out } = phases::listed(&self, windows);
         if names_left_out > 0 {
             let why = format!("{names_left_out} names of phases are in no statistics");
-            self.faults.push(("phases".to_owned(), why));
+            self.faults.push((FaultSource::Phases.to_string(), why));
         }
         let empty = Tools::of(&self.manifest);
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
@@ -566,8 +522,8 @@ impl Accumulator {
             measured_seconds: Some(self.duration()),
             target: manifest.target.clone(),
             stopped: end.and_then(|end| end.why),
-            exit_code: end.and_then(|end| end.end).map(|end| end.exit_code()),
-            signal: end.and_then(|end| match end.end? {
+            exit_code: end.and_then(|end| end.exit).map(|exit| exit.exit_code()),
+            signal: end.and_then(|end| match end.exit? {
                 End::Signal(number) => Some(number),
                 End::Code(_) => None,
             }),

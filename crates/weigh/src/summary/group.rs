@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::model::Entity;
     use crate::model::settings::Settings;
-    use crate::record::events::StopReason;
+    use crate::record::StopReason;
     use crate::record::{Event, Target};
     use crate::testing::{FakeRun, MIB};
 
@@ -143,7 +143,7 @@ mod tests {
             let (source, why) = ((*source).to_owned(), (*why).to_owned());
             run.event(2.0, Event::Fault { source, why });
         }
-        run.stops(2.0, |end| (end.why, end.some_unseen) = (StopReason::Ended, true));
+        run.stops(2.0, |end| (end.why, end.some_unseen) = (Some(StopReason::Ended), true));
         run.summary()
     }
 

@@ -45,7 +45,7 @@ pub(crate) use run_totals::RunTotals;
 pub use tools::Tool;
 
 use crate::model::Facts;
-use crate::record::events::StopReason;
+use crate::record::StopReason;
 use crate::record::manifest::Origin;
 use crate::record::{self, Recording, Target};
 use figures::NO_END;

@@ -9,7 +9,7 @@ use crate::catalog::metrics::{
     DomainEnergy, FileSystem, NodeCpu, NodeMemory, NodePaging, NodePressure, NodeThrottle,
     PortTraffic,
 };
-use crate::catalog::{FigureId, Scope};
+use crate::catalog::{FigureId, Scope, SourceId};
 use crate::model::devices::{summed_disks, summed_nics};
 use crate::model::{Entity, Table, Tick};
 
@@ -46,7 +46,7 @@ pub(super) struct DeviceFigure {
     /// The scope of its rows.
     scope: Scope,
     /// The collector of these rows, which knows why there are none.
-    pub(super) collector: &'static str,
+    pub(super) collector: SourceId,
     pub(super) source: &'static str,
     add: fn(&Table, &mut Growth),
 }
@@ -61,42 +61,42 @@ pub(super) const DEVICES: [DeviceFigure; 6] = [
     DeviceFigure {
         id: FigureId::NetworkReceived,
         scope: Scope::Nic,
-        collector: "network",
+        collector: SourceId::Network,
         source: NETWORK,
         add: |table, growth| growth.add_all(summed_nics(table), |row| row.received),
     },
     DeviceFigure {
         id: FigureId::NetworkSent,
         scope: Scope::Nic,
-        collector: "network",
+        collector: SourceId::Network,
         source: NETWORK,
         add: |table, growth| growth.add_all(summed_nics(table), |row| row.sent),
     },
     DeviceFigure {
         id: FigureId::InfinibandReceived,
         scope: Scope::IbPort,
-        collector: "infiniband",
+        collector: SourceId::Infiniband,
         source: "/sys/class/infiniband port_rcv_data, summed over ports",
         add: |table, growth| growth.add_all(table.rows::<PortTraffic>(), |row| row.received),
     },
     DeviceFigure {
         id: FigureId::InfinibandSent,
         scope: Scope::IbPort,
-        collector: "infiniband",
+        collector: SourceId::Infiniband,
         source: "/sys/class/infiniband port_xmit_data, summed over ports",
         add: |table, growth| growth.add_all(table.rows::<PortTraffic>(), |row| row.sent),
     },
     DeviceFigure {
         id: FigureId::DiskRead,
         scope: Scope::Disk,
-        collector: "disk",
+        collector: SourceId::Disk,
         source: DISKS,
         add: |table, growth| growth.add_all(summed_disks(table), |row| row.read),
     },
     DeviceFigure {
         id: FigureId::DiskWritten,
         scope: Scope::Disk,
-        collector: "disk",
+        collector: SourceId::Disk,
         source: DISKS,
         add: |table, growth| growth.add_all(summed_disks(table), |row| row.written),
     },

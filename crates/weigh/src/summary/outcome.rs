@@ -2,8 +2,8 @@
 
 use super::Run;
 use crate::model::signal_name;
+use crate::record::StopReason;
 use crate::record::Target;
-use crate::record::events::StopReason;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -490,7 +490,7 @@ pub(super) fn found(summary: &Summary, code: &str) -> Option<Finding> {
 #[test]
 fn ctrl_c_and_a_closed_pipe_are_notes_and_not_problems() {
     let killed =
-        |signal: i32| FakeRun::new().ends(1.0, |end| end.end = End::Signal(signal)).summary();
+        |signal: i32| FakeRun::new().ends(1.0, |end| end.end = Some(End::Signal(signal))).summary();
     for (signal, code, words) in [
         (libc::SIGINT, "run.interrupted", "interrupted (SIGINT)"),
         (libc::SIGPIPE, "run.pipe_closed", "pipe closed (SIGPIPE)"),
@@ -536,7 +536,7 @@ fn oom_killed_process_is_named_with_the_limit() {
             run.event(1.0, Event::ended(CHILD, Some(End::Signal(libc::SIGKILL)), None));
         }
         run.event(1.0, Event::OutOfMemory { kills: 1, victims: Vec::new() });
-        run.ends(1.0, |end| end.end = End::Signal(libc::SIGKILL)).summary()
+        run.ends(1.0, |end| end.end = Some(End::Signal(libc::SIGKILL))).summary()
     };
     let finding = found(&killed(Some(64 * MIB), true), "memory.killed").unwrap();
     let sentence = "The kernel killed solver (11) by the OOM killer: the limit of its cgroup is \

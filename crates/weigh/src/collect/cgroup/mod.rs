@@ -16,14 +16,14 @@ mod tests;
 
 use files::{CgroupFile, CgroupFiles};
 
-use super::{Collector, Fault, Probe, Provider};
-use crate::catalog::SourceId;
+use super::{Collector, Context, Fault, MissingParts, Probe, Provider};
 use crate::catalog::metrics::{
     GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
 };
+use crate::catalog::{Row, Scope, SourceId};
 use crate::host::Host;
 use crate::host::cgroup::Cgroup;
-use crate::model::{Entity, Tick};
+use crate::model::{Entity, FaultSource, Tick};
 use crate::parse::pressure::Pressure;
 
 pub(super) const PROVIDER: Provider =
@@ -41,17 +41,15 @@ pub struct CgroupCollector {
     group: Cgroup,
     files: CgroupFiles,
     buffer: Vec<u8>,
-    /// Metrics of which something is missing, and why, until it is reported.
-    missing: Vec<(&'static str, String)>,
-    reported: Vec<&'static str>,
+    missing: MissingParts,
 }
 
 impl CgroupCollector {
     /// For this cgroup.
     pub fn of(group: Cgroup) -> CgroupCollector {
         let files = CgroupFiles::of(&group);
-        let (buffer, missing, reported) = (Vec::new(), Vec::new(), Vec::new());
-        let mut collector = CgroupCollector { group, files, buffer, missing, reported };
+        let (buffer, missing) = (Vec::new(), MissingParts::default());
+        let mut collector = CgroupCollector { group, files, buffer, missing };
         for (of, controller) in std::mem::take(&mut collector.files.missing) {
             let path = &collector.group.path;
             collector
@@ -70,20 +68,13 @@ impl CgroupCollector {
     /// For a cgroup that weigh created itself, under the controllers that it needs.
     pub fn of_own(group: Cgroup) -> CgroupCollector {
         let files = CgroupFiles { missing: Vec::new(), ..CgroupFiles::of(&group) };
-        let reported = vec![IO, TASKS, PRESSURE];
-        CgroupCollector { group, files, buffer: Vec::new(), missing: Vec::new(), reported }
+        let missing = MissingParts::all_but(&[IO, TASKS, PRESSURE]);
+        CgroupCollector { group, files, buffer: Vec::new(), missing }
     }
 
-    /// What could not be read since the last call: which metrics, and why.
-    pub fn missing(&mut self) -> Vec<(&'static str, String)> {
-        std::mem::take(&mut self.missing)
-    }
-
-    fn miss(&mut self, of: &'static str, why: String) {
-        if !self.reported.contains(&of) {
-            self.reported.push(of);
-            self.missing.push((of, why));
-        }
+    /// Something of a group of metrics is missing.
+    fn miss(&mut self, group: &'static str, why: String) {
+        self.missing.add(group, FaultSource::Group(Scope::Cgroup, group), || why);
     }
 
     /// Reads one of the files; a failure is reported once.
@@ -180,14 +171,15 @@ impl CgroupCollector {
     }
 }
 
-const CPU: &str = "cgroup.cpu";
-const MEMORY: &str = "cgroup.memory";
-const IO: &str = "cgroup.io";
-const TASKS: &str = "cgroup.tasks";
-const PRESSURE: &str = "cgroup.pressure";
+const CPU: &str = GroupCpu::GROUP;
+const MEMORY: &str = GroupMemory::GROUP;
+const IO: &str = GroupIo::GROUP;
+const TASKS: &str = GroupTasks::GROUP;
+const PRESSURE: &str = GroupPressure::GROUP;
 
 impl Collector for CgroupCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         if let Err(error) = self.group.members.size(c"cgroup.procs")
             && error.is_gone()
         {
@@ -205,5 +197,9 @@ impl Collector for CgroupCollector {
         tick.put(Entity::Single, &tasks);
         tick.put(Entity::Single, &self.pressure());
         Ok(())
+    }
+
+    fn missing(&mut self) -> Option<&mut MissingParts> {
+        Some(&mut self.missing)
     }
 }

@@ -72,8 +72,13 @@ fn collector(fake: &FakeHost) -> CgroupCollector {
 fn sampled(collector: &mut CgroupCollector, fake: &FakeHost) -> Tick {
     let mut tick = Tick::new(&all_groups());
     tick.begin(Duration::ZERO);
-    collector.sample(&fake.host(), &mut tick).unwrap();
+    collector.sample(&Context::of(&fake.host()), &mut tick).unwrap();
     tick
+}
+
+/// The metrics of which something is missing, and why.
+fn reported(collector: &mut CgroupCollector) -> Vec<(String, String)> {
+    collector.missing.report().map(|(of, why)| (of.to_string(), why)).collect()
 }
 
 fn row<R: Row>(tick: &Tick) -> R {
@@ -125,11 +130,11 @@ fn cgroup_v1_and_v2_give_the_same_values() {
 
 #[test]
 fn cgroup_v1_reports_missing_writes_and_no_pressure() {
-    let missing = collector(&cgroup_v1()).missing();
+    let missing = reported(&mut collector(&cgroup_v1()));
     assert_eq!(missing.len(), 2);
     assert!(missing[0].0 == "cgroup.io" && missing[0].1.contains("page cache"), "{missing:?}");
     assert!(missing[1].0 == "cgroup.pressure" && missing[1].1.contains("cgroup v2"), "{missing:?}");
-    assert!(collector(&cgroup_v2()).missing().is_empty());
+    assert!(reported(&mut collector(&cgroup_v2())).is_empty());
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn kernel_without_pressure_is_reported_once() {
         .for_each(|of| fake.remove_sys(&format!("fs/cgroup/job/{of}.pressure")));
     let mut collector = collector(&fake);
     assert_eq!(row::<GroupPressure>(&sampled(&mut collector, &fake)), GroupPressure::default());
-    let missing = collector.missing();
+    let missing = reported(&mut collector);
     assert_eq!(missing.len(), 1, "{missing:?}");
     assert!(missing[0].1.contains("no pressure stall information"), "{missing:?}");
 }
@@ -174,9 +179,9 @@ fn controller_without_the_cgroup_is_named() {
     let tick = sampled(&mut collector, &fake);
     assert_eq!(row::<GroupCpu>(&tick).usage, Some(1.0));
     assert_eq!(row::<GroupMemory>(&tick), GroupMemory::default());
-    let missing = collector.missing();
+    let missing = reported(&mut collector);
     let why = "there is no group /job below the memory controller";
-    assert!(missing.contains(&("cgroup.memory", why.to_owned())), "{missing:?}");
+    assert!(missing.contains(&("cgroup.memory".to_owned(), why.to_owned())), "{missing:?}");
     assert_eq!(missing.len(), 4, "memory, io, tasks and pressure: {missing:?}");
 }
 
@@ -190,13 +195,13 @@ fn disabled_controller_is_reported_once() {
     assert_eq!(row::<GroupIo>(&tick), GroupIo::default());
     assert_eq!(row::<GroupMemory>(&tick).peak, None, "a kernel before 5.19 has none");
     assert_eq!(row::<GroupMemory>(&tick).current, Some(120 << 20));
-    let missing = collector.missing();
+    let missing = reported(&mut collector);
     assert!(
         missing.len() == 1 && missing[0].1.contains("job/io.stat: No such file"),
         "{missing:?}"
     );
     sampled(&mut collector, &fake);
-    assert!(collector.missing().is_empty());
+    assert!(reported(&mut collector).is_empty());
 }
 
 #[test]
@@ -209,7 +214,7 @@ fn malformed_file_loses_its_value_and_may_recover() {
     let memory = row::<GroupMemory>(&tick);
     assert_eq!((memory.anonymous, memory.current), (None, Some(120 << 20)));
     assert_eq!(row::<GroupTasks>(&tick).current, None, "half a number is none");
-    let missing: Vec<_> = collector.missing().into_iter().map(|(of, _)| of).collect();
+    let missing: Vec<_> = reported(&mut collector).into_iter().map(|(of, _)| of).collect();
     assert_eq!(missing, ["cgroup.memory", "cgroup.tasks"]);
     let fake = fake.sys("fs/cgroup/job/memory.stat", "anon 5\nfile 6\n");
     assert_eq!(row::<GroupMemory>(&sampled(&mut collector, &fake)).anonymous, Some(5));
@@ -222,7 +227,7 @@ fn removed_cgroup_retires_its_collector() {
     sampled(&mut collector, &fake);
     fake.remove_sys("fs/cgroup/job");
     let mut tick = Tick::new(&all_groups());
-    let fault = collector.sample(&fake.host(), &mut tick).unwrap_err();
+    let fault = collector.sample(&Context::of(&fake.host()), &mut tick).unwrap_err();
     assert!(matches!(&fault, Fault::Retire(why) if why.contains("removed")), "{fault}");
 }
 

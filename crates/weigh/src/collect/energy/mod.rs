@@ -15,7 +15,7 @@ mod zones;
 use pmu::PmuEnergy;
 use zones::Zone;
 
-use super::{Collector, Fault, Probe, Provider};
+use super::{Collector, Context, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::DomainEnergy;
 use crate::catalog::metrics::energy::STAND_STILL;
@@ -148,7 +148,8 @@ struct EnergyCollector {
 }
 
 impl Collector for EnergyCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let all = || EnergyMeter::all(host).into_iter().map(Domain::new).collect();
         let domains: &mut Vec<Domain> = self.domains.get_or_insert_with(all);
         let mut outcome = Ok(());
@@ -196,7 +197,7 @@ mod tests {
 
     fn sampled(energy: &mut EnergyCollector, host: &Host) -> (EnergyRows, Result<(), Fault>) {
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
-        let outcome = energy.sample(host, &mut tick);
+        let outcome = energy.sample(&Context::of(host), &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
             Entity::Named(name) => (name.to_string(), table.get::<DomainEnergy>(row).used),

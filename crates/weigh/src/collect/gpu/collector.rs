@@ -16,7 +16,7 @@ use super::selection::unmatched;
 use super::worker::Worker;
 use crate::catalog::Scope;
 use crate::catalog::metrics::GpuActivity;
-use crate::collect::{Collector, Fault};
+use crate::collect::{Collector, Context, Fault};
 use crate::host::Host;
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
@@ -74,7 +74,8 @@ impl GpuCollector {
 }
 
 impl Collector for GpuCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         // The tick's time, not that of this call: readers subtract the age from the tick's time.
         let now = tick.moment();
         if self.drivers.is_none() {

@@ -151,7 +151,7 @@ mod tests {
     use super::super::ProcessCollector;
     use crate::catalog::Scope;
     use crate::catalog::metrics::process::SOURCE;
-    use crate::collect::Collector;
+    use crate::collect::{Collector, Context};
     use crate::host::fake::FakeHost;
     use crate::model::settings::Settings;
     use crate::model::{Change, Entity, Tick};
@@ -193,7 +193,7 @@ mod tests {
         tick: &mut Tick,
     ) -> (Vec<[u32; 2]>, Vec<u32>) {
         tick.begin(tick.at + Duration::from_secs(1));
-        all.sample(&fake.host(), tick).unwrap();
+        all.sample(&Context::of(&fake.host()), tick).unwrap();
         let (mut started, mut exited) = (Vec::new(), Vec::new());
         for change in &tick.changes {
             match change {

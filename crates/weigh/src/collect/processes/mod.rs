@@ -11,8 +11,6 @@ mod reaped;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
-
 use discovery::{cmdline_retries, program};
 use helpers::HelperProcesses;
 use reaped::ReapCheck;
@@ -22,7 +20,7 @@ use super::members::{NewMember, ProcessTree, RunMembers};
 use super::process::{self, ProcessRead, ProcessReader, ReadContext};
 use super::program_filter::ProgramFilter;
 use super::rule::ProgramRule;
-use super::{Collector, Fault, Probe, Provider, readable};
+use super::{Collector, Context, Fault, MissingParts, Probe, Provider, readable};
 use crate::catalog::SourceId;
 use crate::host::Host;
 use crate::model::settings::Settings;
@@ -60,9 +58,7 @@ pub struct ProcessCollector {
     context: ReadContext,
     new_members: Vec<NewMember>,
     arguments: bool,
-    /// What could not be read, the first of each kind, until it is reported.
-    refusals: Vec<String>,
-    refused: HashSet<&'static str>,
+    missing: MissingParts,
     may_have_missed: bool,
     /// Processes that reaped children, and parents of known children that exited.
     reaped: ReapCheck,
@@ -111,8 +107,7 @@ impl ProcessCollector {
             context: ReadContext::new(host, descriptors),
             new_members: Vec::new(),
             arguments: settings.command_lines,
-            refusals: Vec::new(),
-            refused: HashSet::new(),
+            missing: MissingParts::default(),
             may_have_missed: false,
             reaped: ReapCheck::default(),
             root: None,
@@ -147,11 +142,6 @@ impl ProcessCollector {
     pub fn want_footprint(&mut self) {
         self.footprint.request();
         self.footprint.note_change();
-    }
-
-    /// What could not be read since the last call, a sentence each.
-    pub fn refusals(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.refusals)
     }
 
     /// Whether processes may have started and exited unseen between two ticks.
@@ -198,16 +188,11 @@ impl ProcessCollector {
         self.footprint.note_change();
         Some(process.id)
     }
-
-    fn refuse(&mut self, what: &'static str, why: String) {
-        if self.refused.insert(what) {
-            self.refusals.push(why);
-        }
-    }
 }
 
 impl Collector for ProcessCollector {
-    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let host = context.host;
         let is_first = !self.has_listed;
         let more_pids_than_processes = self.add_new_members(host, tick)? && !is_first;
         self.update_address_spaces(host);
@@ -296,12 +281,16 @@ impl Collector for ProcessCollector {
         let unknown_child_reaped = self.reaped.finish_tick();
         self.may_have_missed |= unknown_child_reaped && !self.has_events && self.filter.is_none();
         if let Some(error) = denied {
-            self.refuse("io", format!("I/O and open files: {error}"));
+            self.missing.add("io", SourceId::Process, || format!("I/O and open files: {error}"));
         }
         let refused = self.footprint.pass(host, &self.list, &mut self.context, tick);
         if let Some(error) = refused {
-            self.refuse("smaps", format!("PSS and USS: {error}"));
+            self.missing.add("smaps", SourceId::Process, || format!("PSS and USS: {error}"));
         }
         Ok(())
+    }
+
+    fn missing(&mut self) -> Option<&mut MissingParts> {
+        Some(&mut self.missing)
     }
 }

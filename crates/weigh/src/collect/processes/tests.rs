@@ -40,7 +40,7 @@ fn begin(fake: &FakeHost, descriptors: usize) -> (ProcessCollector, Tick) {
 /// The pids that have a row after one more tick.
 fn rows(processes: &mut ProcessCollector, tick: &mut Tick, fake: &FakeHost) -> Vec<u32> {
     tick.begin(tick.at + Duration::from_secs(1));
-    processes.sample(&fake.host(), tick).unwrap();
+    processes.sample(&Context::of(&fake.host()), tick).unwrap();
     let table = tick.table(Scope::Process).unwrap();
     let pid = |entity: &Entity| match entity {
         Entity::Process(id) => id.pid,

@@ -25,7 +25,7 @@ use ledger::Ledger;
 use super::budget::Budget;
 use super::min_interval::MinInterval;
 use super::processes::ProcessCollector;
-use super::{Fault, Probe, Provider};
+use super::{Collector, Context, Fault, MissingParts, Probe, Provider};
 use crate::catalog::metrics::NodeTcp;
 use crate::catalog::{Scope, SourceId};
 use crate::host::sock_diag::{ClosedConnections, Drain, Error, SockDiag};
@@ -78,9 +78,7 @@ pub struct Sockets {
     namespace: Option<Vec<u8>>,
     /// When processes are next checked for other network namespaces.
     round: MinInterval,
-    /// What is missing, the first of each kind, until it is reported.
-    missing: Vec<String>,
-    reported: HashSet<&'static str>,
+    missing: MissingParts,
 }
 
 impl Sockets {
@@ -102,48 +100,15 @@ impl Sockets {
             user: own::unprivileged_user(),
             namespace: host.proc.link(c"self/ns/net"),
             round: MinInterval::of(ROUND_INTERVAL),
-            missing: Vec::new(),
-            reported: HashSet::new(),
+            missing: MissingParts::default(),
         };
         sockets.list()?;
         Ok(sockets)
     }
 
-    /// Puts the traffic of the run's processes into the tick. The TCP segments in the tick, if any,
-    /// show whether there was any traffic.
-    pub fn sample(
-        &mut self,
-        host: &Host,
-        processes: &ProcessCollector,
-        tick: &mut Tick,
-    ) -> Result<(), Fault> {
-        let segments = segments(tick);
-        let has_moved = segments.is_none() || segments != self.segments;
-        let within_budget = self.budget.allows(tick.at);
-        let began = host.clock.now();
-        let is_round = within_budget && self.round.is_due(tick.at);
-        if is_round {
-            processes.alive().for_each(|id| self.check_namespace(host, id.pid));
-        }
-        // Once a round also without traffic: a process may have begun to listen.
-        if within_budget && (has_moved || is_round || self.ledger.has_unknown()) {
-            self.list_and_attribute(host, processes)?;
-            self.segments = segments;
-            self.budget.spend(tick.at, host.clock.now().saturating_sub(began));
-        }
-        // After listing: listening ports are then known, which attribute short connections.
-        self.drain_closed();
-        tick.put(Entity::Single, &self.ledger.row());
-        Ok(())
-    }
-
     /// Puts the final values into the tick.
-    pub fn finish(
-        &mut self,
-        host: &Host,
-        processes: &ProcessCollector,
-        tick: &mut Tick,
-    ) -> Result<(), Fault> {
+    pub fn finish(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let Context { host, processes: Some(processes) } = *context else { return Ok(()) };
         self.list_and_attribute(host, processes)?;
         let until = host.clock.now() + CLOSE_EVENT_DELAY;
         loop {
@@ -160,15 +125,8 @@ impl Sockets {
         Ok(())
     }
 
-    /// What was missed since the last call, a sentence each.
-    pub fn missing(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.missing)
-    }
-
-    fn miss(&mut self, what: &'static str, why: impl FnOnce() -> String) {
-        if self.reported.insert(what) {
-            self.missing.push(why());
-        }
+    fn miss(&mut self, part: &'static str, why: impl FnOnce() -> String) {
+        self.missing.add(part, SourceId::Sockets, why);
     }
 
     /// Handles close events.
@@ -244,6 +202,36 @@ impl Sockets {
         {
             self.miss("fd", || format!("connections of process {pid} are missing: {error}"));
         }
+    }
+}
+
+impl Collector for Sockets {
+    /// Puts the traffic of the run's processes into the tick. The TCP segments in the tick, if any,
+    /// show whether there was any traffic.
+    fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
+        let Context { host, processes: Some(processes) } = *context else { return Ok(()) };
+        let segments = segments(tick);
+        let has_moved = segments.is_none() || segments != self.segments;
+        let within_budget = self.budget.allows(tick.at);
+        let began = host.clock.now();
+        let is_round = within_budget && self.round.is_due(tick.at);
+        if is_round {
+            processes.alive().for_each(|id| self.check_namespace(host, id.pid));
+        }
+        // Once a round also without traffic: a process may have begun to listen.
+        if within_budget && (has_moved || is_round || self.ledger.has_unknown()) {
+            self.list_and_attribute(host, processes)?;
+            self.segments = segments;
+            self.budget.spend(tick.at, host.clock.now().saturating_sub(began));
+        }
+        // After listing: listening ports are then known, which attribute short connections.
+        self.drain_closed();
+        tick.put(Entity::Single, &self.ledger.row());
+        Ok(())
+    }
+
+    fn missing(&mut self) -> Option<&mut MissingParts> {
+        Some(&mut self.missing)
     }
 }
 

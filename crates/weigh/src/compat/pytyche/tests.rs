@@ -6,7 +6,7 @@ use super::cpu::{CpuRow, Shares, shares};
 use super::*;
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodeCpu;
-use crate::collect::provider;
+use crate::collect::{Context, provider};
 use crate::export::tests::small_machine;
 use crate::host::fake::FakeHost;
 use crate::model::settings::Settings;
@@ -18,7 +18,7 @@ use crate::testing::{FakeRun, MAIN};
 pub(super) fn machine(tick: &mut Tick, columns: &str) {
     let fake = FakeHost::new().proc("stat", &format!("cpu  {columns}\n"));
     let cpu = provider(SourceId::Cpu).unwrap();
-    cpu.collector.unwrap()(&Settings::default()).sample(&fake.host(), tick).unwrap();
+    cpu.collector.unwrap()(&Settings::default()).sample(&Context::of(&fake.host()), tick).unwrap();
 }
 
 /// The files of a recording, and what is missing in them.

@@ -222,7 +222,9 @@ fn merging_in_steps_keeps_gpus_apart_as_merging_at_once_does() {
     assert_eq!(names(&steps.summary), names(&at_once));
     assert_eq!(names(&at_once)[2], ("node-c/nvidia0", Some("node-c")));
     for name in ["gpu_energy_joules", "gpu_memory_peak_bytes", "gpus_busy_mean"] {
-        assert_eq!(value(&steps.summary, name), value(&at_once, name), "{name}");
+        let (steps, at_once) = (value(&steps.summary, name), value(&at_once, name));
+        // Samples of one time are kept a nanosecond apart, and more of them where steps add up.
+        assert!((steps - at_once).abs() < 1e-6 * at_once, "{name}: {steps} {at_once}");
     }
 }
 

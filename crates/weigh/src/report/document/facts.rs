@@ -4,7 +4,7 @@ use super::{Advice, Bar, Fact, PageHeader, Verdict, gpus};
 use crate::catalog::FigureId;
 use crate::model::signal_name;
 use crate::quantity::{self, Units};
-use crate::record::events::StopReason;
+use crate::record::StopReason;
 use crate::record::{Manifest, Target};
 use crate::report::hardware as machine;
 use crate::report::text::measured_longer;

@@ -130,7 +130,7 @@ fn killed_or_failed_run_is_a_problem() {
         (End::Code(3), "Failed (exit 3) after 8.00 s; "),
     ] {
         let mut run = ordinary();
-        run.ends(8.0, |account| account.end = end);
+        run.ends(8.0, |account| account.end = Some(end));
         let document = document(run);
         assert_eq!(document.verdict.severity, Some(Severity::Problem));
         assert!(document.verdict.sentence.starts_with(words), "{}", document.verdict.sentence);

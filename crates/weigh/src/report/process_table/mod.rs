@@ -14,7 +14,7 @@ use crate::catalog::Scope;
 use crate::catalog::metrics::ProcessMemory;
 use crate::model::live::{LiveProcess, LiveProcesses, PerProcess};
 use crate::model::{End, ProcessId, Tick, Usage};
-use crate::record::{Entry, Event, Frame, Manifest, Moment};
+use crate::record::{Entry, Event, Frame, Manifest, Moment, RunEnd};
 use crate::summary::main_exit::MainExit;
 
 /// The processes of a run.
@@ -115,8 +115,8 @@ impl ProcessTable {
                 listed.end = *end;
                 self.ended(process, listed, usage.as_ref(), *cpu_seconds, at);
             }
-            Event::RunEnd(end) => {
-                for (main, size) in self.main_exit.own(end) {
+            Event::RunEnd(RunEnd { account: Some(account), .. }) => {
+                for (main, size) in self.main_exit.own(account) {
                     self.exited.raise_main_size(main, size);
                 }
             }

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use super::Monitor;
+use crate::catalog::SourceId;
 use crate::collect::processes::ProcessCollector;
 use crate::host::cgroup::Cgroup;
 use crate::host::child::PreExecUsage;
 use crate::host::own;
 use crate::host::run_cgroup::RunCgroup;
-use crate::model::End;
+use crate::model::{End, FaultSource};
 use crate::parse::kernel_log;
-use crate::record::Event;
-use crate::record::events::{RunEnd, Victim};
+use crate::record::events::Victim;
 use crate::record::inbox::MOST_EACH_SECOND;
+use crate::record::{Event, RunAccount, RunEnd};
 use crate::run::Outcome;
-use crate::run::watch::ClosedRun;
 
 impl Monitor {
     /// Closes the account and the recording.
@@ -27,19 +27,15 @@ impl Monitor {
                 let (dropped, most) = (inbox.dropped(), MOST_EACH_SECOND);
                 let why =
                     format!("{dropped} phases or marks were dropped: more than {most} in a second");
-                self.watch.fault("inbox", why);
+                self.watch.fault(FaultSource::Inbox, why);
             }
         }
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
         self.end_steps(at);
-        self.watch.close_sockets();
+        self.watch.finish_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
-        let now = self.watch.now();
-        self.watch.event(now, Event::RunEnd(run_end));
-        let closed = self.watch.close(&mut self.signals, warnings);
-        let ClosedRun { summary, recording, warnings } = closed;
-        Outcome { end, summary, recording, warnings }
+        self.watch.close(run_end, &mut self.signals, warnings)
     }
 
     /// Takes the final counters of the cgroup that the command was in, and removes the one that was
@@ -56,9 +52,10 @@ impl Monitor {
             }
         }
         // The BPF programs attached to it are removed first.
-        self.watch.packets = None;
+        self.watch.collectors.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(RunCgroup::remove) {
-            self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
+            self.watch
+                .fault(SourceId::Cgroup, format!("the command's group is left behind: {error}"));
         }
     }
 
@@ -86,34 +83,29 @@ impl Monitor {
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
         let task_clock_seconds = self.watch.read_task_clock();
         let io = own::reaped_io(&self.watch.host)
-            .map(|io| io.less(&PreExecUsage::IO).less(&self.inheritance.io))
-            .map_err(|error| self.watch.fault("io", error.to_string()));
+            .map(|io| io.less(&PreExecUsage::IO).less(&self.inheritance.io));
+        let io = self.watch.or_fault(FaultSource::Io, io);
         // Remaining processes use CPU time until it is read above.
         let until = if self.has_children() { self.watch.now() } else { self.reaped_at.max(at) };
+        let processes = self.watch.collectors.processes.as_ref();
         RunEnd {
-            end,
+            why: None,
+            exit: Some(end),
             duration_seconds: at.saturating_sub(self.executed).as_secs_f64(),
             measured_seconds: Some(until.saturating_sub(self.executed).as_secs_f64()),
-            reaped: self.reaped,
             task_clock_seconds,
-            io: io.ok(),
-            left: self
-                .watch
-                .processes
-                .iter()
-                .flat_map(|all| all.alive())
-                .map(|id| id.pid)
-                .collect(),
+            task_clock_began_seconds: task_clock_seconds.map(|_| 0.0),
+            left: processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
             some_unseen: self.loses_orphans
-                || self
-                    .watch
-                    .processes
-                    .as_ref()
-                    .is_none_or(ProcessCollector::may_have_missed_processes),
-            rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
-            cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
-            helpers: self.helpers,
+                || processes.is_none_or(ProcessCollector::may_have_missed_processes),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
+            account: Some(Box::new(RunAccount {
+                reaped: self.reaped,
+                io,
+                rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
+                cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
+                helpers: self.helpers,
+            })),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Monitor {
         // One sample for all that arrived together: none of them is further from it than from its
         // own.
         if at_a_boundary {
-            if let Some(processes) = &mut self.watch.processes {
+            if let Some(processes) = &mut self.watch.collectors.processes {
                 processes.want_footprint();
             }
             self.watch.take_tick();
@@ -43,7 +43,7 @@ impl Monitor {
     fn handle_message(&mut self, message: ControlMessage) {
         let sent = Duration::from_nanos(Offsets::own().from_machine(message.nanoseconds));
         let sent = sent.saturating_sub(self.watch.begin);
-        let at = self.after_the_last_tick(sent.min(self.watch.now()));
+        let at = self.not_before_the_last_tick(sent.min(self.watch.now()));
         // It grows a little until its exit: by a tenth where code is not optimised.
         let sender = message.sender_rss_bytes.map_or(0, |bytes| bytes.saturating_add(bytes / 4));
         self.largest_helper = self.largest_helper.max(sender);
@@ -85,10 +85,10 @@ impl Monitor {
         }
     }
 
-    /// Readers take the events before a tick first: a message that was sent before the last sample
-    /// and received after it is placed behind it, so that they get the order we had.
-    fn after_the_last_tick(&self, at: Duration) -> Duration {
-        at.max(self.watch.tick.at + Duration::from_micros(1))
+    /// A message that was sent before the last sample and received after it comes after it: time
+    /// does not run backwards for readers.
+    fn not_before_the_last_tick(&self, at: Duration) -> Duration {
+        at.max(self.watch.tick.at)
     }
 
     fn end_step(&mut self, around: &str, at: Duration) {
@@ -99,7 +99,7 @@ impl Monitor {
 
     /// The run is over, and with it every step.
     pub(super) fn end_steps(&mut self, at: Duration) {
-        let at = self.after_the_last_tick(at);
+        let at = self.not_before_the_last_tick(at);
         while let Some(around) = self.steps.open.keys().next().cloned() {
             self.end_step(&around, at);
         }

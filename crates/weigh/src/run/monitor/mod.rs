@@ -16,16 +16,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::schedule::Schedule;
 use super::watch::{ENDS, Watch};
-use crate::collect::task_clock::RunClock;
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, PreExecUsage};
 use crate::host::kernel_log::KernelLog;
-use crate::host::perf::TaskClock;
 use crate::host::run_cgroup::RunCgroup;
 use crate::host::signals::{self, ReceivedSignal, Signals};
 use crate::host::{own, wait};
 use crate::model::settings::Settings;
-use crate::model::{CHILD_SUBREAPER, End, Io, ProcessId, Usage};
+use crate::model::{End, FaultSource, Io, ProcessId, Usage};
 use crate::record::events::HelperUsage;
 use crate::record::inbox::Inbox;
 use crate::record::{self, Manifest};
@@ -106,7 +104,7 @@ impl Monitor {
     }
 
     /// Records what could not be measured.
-    pub(super) fn fault(&mut self, source: &str, why: String) {
+    pub(super) fn fault(&mut self, source: impl Into<FaultSource>, why: String) {
         self.watch.fault(source, why);
     }
 
@@ -115,7 +113,7 @@ impl Monitor {
         self.loses_orphans = true;
         let why = "orphaned descendants (daemons) may be missing, in part or altogether";
         let why = format!("{why}: prctl(PR_SET_CHILD_SUBREAPER): {error}");
-        self.fault(CHILD_SUBREAPER, why);
+        self.fault(FaultSource::ChildSubreaper, why);
     }
 
     /// Adds the machine's hardware to the recording.
@@ -136,27 +134,15 @@ impl Monitor {
         self.kernel_log = self.group.as_ref().and_then(|_| KernelLog::from_now().ok());
     }
 
-    pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {
-        match clock {
-            Some(Ok(clock)) => self.watch.task_clock = Some(RunClock::of_command(clock)),
-            Some(Err(error)) => self.watch.fault("task-clock", format!("perf_event_open: {error}")),
-            None => {}
-        }
-    }
-
     pub(super) fn take_inbox(&mut self, inbox: Option<Result<Inbox, record::Error>>) {
-        match inbox {
-            Some(Ok(inbox)) => self.inbox = Some(inbox),
-            Some(Err(error)) => self.watch.fault("inbox", error.to_string()),
-            None => {}
-        }
+        self.inbox = inbox.and_then(|inbox| self.watch.or_fault(FaultSource::Inbox, inbox));
     }
 
     /// Lets the child exec the command.
     pub(super) fn start(&mut self, waiting: ForkedChild) -> Result<(), child::Error> {
         self.watch.sample_before_exec();
         let (host, pid) = (&self.watch.host, self.root.pid);
-        self.start = self.watch.processes.as_ref().map(|_| Start::of(host, pid));
+        self.start = self.watch.collectors.processes.as_ref().map(|_| Start::of(host, pid));
         self.executed = self.watch.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,

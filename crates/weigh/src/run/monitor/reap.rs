@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Monitor;
 use crate::host::{Host, ProcPath, out_of_memory, own, signals, wait};
-use crate::model::{Io, ProcessId, Usage};
+use crate::model::{FaultSource, Io, ProcessId, Usage};
 use crate::parse;
 use crate::record::Event;
 
@@ -46,10 +46,8 @@ impl Monitor {
             }
             self.reaped.add(&usage);
             self.reaped_at = at;
-            // After its last sample: readers take the events of a moment before its tick.
-            let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
             let exit = Event::ended(id, Some(end), Some(usage));
-            self.watch.event(at, exit);
+            self.watch.event(self.watch.now(), exit);
         }
         self.stop_with_the_command();
     }
@@ -62,7 +60,10 @@ impl Monitor {
         match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
             Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
             None => {
-                self.watch.fault("io", format!("that of process {pid}, not of this run, is in it"));
+                self.watch.fault(
+                    FaultSource::Io,
+                    format!("that of process {pid}, not of this run, is in it"),
+                );
             }
         }
         // How it exited is of no interest here.
@@ -76,12 +77,12 @@ impl Monitor {
             // All processes, for the last time with the command among them.
             self.watch.take_tick();
             self.record_start_peak();
-            if let Some(processes) = &mut self.watch.processes {
+            if let Some(processes) = &mut self.watch.collectors.processes {
                 processes.forget(pid);
             }
             return Some(self.root);
         }
-        let Some(processes) = &mut self.watch.processes else {
+        let Some(processes) = &mut self.watch.collectors.processes else {
             return Some(ProcessId { pid, started: 0 });
         };
         self.watch.tick.begin(at);

@@ -22,7 +22,7 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
         return Figure::unknown(STAT, missing(run, NOT_SEEN));
     }
     let value = run.helpers.less_cpu(run.tree.cpu_of_alive());
-    if let Some((clock, began)) = run.end.as_ref().and_then(|end| end.clock) {
+    if let Some((clock, began)) = run.attached_clock() {
         return clocked(run, value, clock, began);
     }
     let after_last_samples = run.gaps * f64::from(run.manifest.host.cores);

@@ -5,7 +5,7 @@ use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
 use super::super::gpus::{GpuEnergy, GpuFold};
 use super::{NOT_SEEN, SHORT, missing};
-use crate::catalog::FigureId;
+use crate::catalog::{FigureId, SourceId};
 use crate::quantity;
 
 const MEMORY: &str = "memory of GPUs by process, summed";
@@ -28,11 +28,11 @@ const NOBODY: &str = "who uses the GPUs could not be told";
 
 /// Why nothing is known of GPUs.
 fn why(run: &Accumulator) -> String {
-    let otherwise = match run.manifest.collectors.iter().any(|name| name == "gpu") {
+    let otherwise = match run.manifest.collects(SourceId::Gpu) {
         true => "no GPU answered during the run",
         false => "the gpu collector was left out",
     };
-    run.reason("gpu").unwrap_or(otherwise).to_owned()
+    run.reason(SourceId::Gpu).unwrap_or(otherwise).to_owned()
 }
 
 /// Why the GPU usage of the run is not known, where its GPUs report nothing.
@@ -71,7 +71,7 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
             Figure::sampled(bytes, MEMORY).at(at).because(more)
         }
         Peak { value: None, .. } if run.gpus.is_any() => {
-            Figure::unknown(MEMORY, run.reason("gpu").unwrap_or(NOBODY))
+            Figure::unknown(MEMORY, run.reason(SourceId::Gpu).unwrap_or(NOBODY))
         }
         Peak { value: None, .. } => Figure::unknown(MEMORY, &why(run)),
     }

@@ -6,8 +6,9 @@ use super::super::curve::Peak;
 use super::super::evidence::CpuEvidence;
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, SHORT};
-use crate::catalog::FigureId;
-use crate::catalog::metrics::GroupIo;
+use crate::catalog::metrics::{GroupCpu, GroupIo, GroupMemory};
+use crate::catalog::{FigureId, Row, Scope, SourceId};
+use crate::model::FaultSource;
 use crate::record::Target;
 
 const CPU: &str = "cgroup cpu.stat (v1: cpuacct.usage)";
@@ -44,12 +45,15 @@ fn why_not_to_the_end(run: &Accumulator) -> Option<&str> {
     if run.group_was_sampled_last() {
         return None;
     }
-    Some(run.reason("cgroup").unwrap_or("the group could not be read at the end"))
+    Some(run.reason(SourceId::Cgroup).unwrap_or("the group could not be read at the end"))
 }
 
-fn why(run: &Accumulator, what: &str) -> String {
-    let why = run.reason(what).or_else(|| run.reason("cgroup"));
-    let is_collected = run.manifest.collectors.iter().any(|name| name == "cgroup");
+/// Why nothing is known of a group of metrics.
+fn why(run: &Accumulator, group: &'static str) -> String {
+    let why = run
+        .reason(FaultSource::Group(Scope::Cgroup, group))
+        .or_else(|| run.reason(SourceId::Cgroup));
+    let is_collected = run.manifest.collects(SourceId::Cgroup);
     let otherwise = if is_collected {
         "the kernel does not report it for this group"
     } else {
@@ -145,7 +149,7 @@ pub(super) fn storage(
 ) -> Figure {
     let count = of(&run.group.io).filter(|_| !run.left_its_group());
     let Some(count) = count.map(|count| count as f64) else { return sampled };
-    match run.reason("cgroup.io") {
+    match run.reason(FaultSource::Group(Scope::Cgroup, GroupIo::GROUP)) {
         None => counted(run, count, &counter(run, IO)),
         // The cgroup misses something, and so may the samples of the processes.
         Some(why) if sampled.value.is_none_or(|value| value < count) => {
@@ -161,23 +165,23 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     if group.sampled_at.is_none() && !is_attached(run) {
         return;
     }
-    let level = |peak: Peak, what: &str| match peak.value {
+    let level = |peak: Peak, of: &'static str| match peak.value {
         Some(value) => Figure::sampled(value, STAT).at(peak.at).because(SHORT),
-        None => Figure::unknown(STAT, &why(run, what)),
+        None => Figure::unknown(STAT, &why(run, of)),
     };
-    let count = |value: Option<f64>, source: &str, what: &str| match value {
+    let count = |value: Option<f64>, source: &str, of: &'static str| match value {
         Some(value) => counted(run, value, &counter(run, source)),
-        None => Figure::unknown(source, &why(run, what)),
+        None => Figure::unknown(source, &why(run, of)),
     };
-    let none = |source| Figure::unknown(source, &why(run, "cgroup.io"));
+    let none = |source| Figure::unknown(source, &why(run, GroupIo::GROUP));
     let more = [
-        (FigureId::MemoryAnonymousPeak, level(group.anonymous, "cgroup.memory")),
-        (FigureId::MemoryCachePeak, level(group.cache, "cgroup.memory")),
+        (FigureId::MemoryAnonymousPeak, level(group.anonymous, GroupMemory::GROUP)),
+        (FigureId::MemoryCachePeak, level(group.cache, GroupMemory::GROUP)),
         (
             FigureId::OomKills,
-            count(group.oom_kills.map(|kills| kills as f64), EVENTS, "cgroup.memory"),
+            count(group.oom_kills.map(|kills| kills as f64), EVENTS, GroupMemory::GROUP),
         ),
-        (FigureId::CpuThrottled, count(group.throttling.throttled, THROTTLED, "cgroup.cpu")),
+        (FigureId::CpuThrottled, count(group.throttling.throttled, THROTTLED, GroupCpu::GROUP)),
         (FigureId::IoStorageReadOperations, storage(run, |io| io.reads, none(IO))),
         (FigureId::IoStorageWriteOperations, storage(run, |io| io.writes, none(IO))),
     ];

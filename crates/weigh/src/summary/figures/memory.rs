@@ -79,7 +79,7 @@ fn is_sum_of_resident(run: &Accumulator) -> bool {
 /// The size with which the command's process was reaped, if that is the command's.
 fn command_exit(run: &Accumulator) -> Option<Peak> {
     let peak = run.tree.main_maxrss;
-    run.final_counts.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+    run.account()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
 /// The largest size with which another process was reaped, if it is not that of a `weigh mark` or
@@ -89,7 +89,7 @@ fn others_exit(run: &Accumulator) -> Option<Peak> {
     if !run.had_helpers {
         return Some(peak);
     }
-    run.final_counts.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+    run.account()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
 fn why_no_upper_bound(run: &Accumulator) -> &'static str {
@@ -106,7 +106,7 @@ fn why_no_upper_bound(run: &Accumulator) -> &'static str {
 /// The upper bound of the peak, when that is known.
 fn upper_bound(run: &Accumulator) -> Option<f64> {
     // Processes that were never sampled, or were auto-reaped, may have had any size.
-    if run.final_counts.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+    if run.account().is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
     Some(run.tree.upper_bound(reaped(run).largest_rss_bytes as f64)? + huge_pages_bound(run)?)

@@ -14,8 +14,8 @@ use super::curve::Peak;
 use super::evidence::CpuEvidence;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
-use crate::catalog::FigureId;
-use crate::model::{Io, Usage};
+use crate::catalog::{FigureId, SourceId};
+use crate::model::{FaultSource, Io, Usage};
 
 const NOT_COLLECTED: &str = "the process collector was left out";
 pub(super) const NOT_SEEN: &str = "no process of the run could be read";
@@ -137,7 +137,7 @@ fn ended(run: &Accumulator) -> Usage {
 
 /// What was reaped, with what `weigh mark` and `weigh phase` used.
 pub(super) fn reaped(run: &Accumulator) -> Usage {
-    run.final_counts.as_ref().map_or(run.reaped, |end| end.reaped)
+    run.account().map_or(run.reaped, |account| account.reaped)
 }
 
 /// All CPU time: the kernel's counter, or what was reaped and what is still alive.
@@ -154,7 +154,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     if is_attached(run) {
         return followed::cpu_time(run);
     }
-    let Some(end) = &run.final_counts else {
+    let Some(end) = run.end.as_ref().filter(|end| end.account.is_some()) else {
         let sampled = (run.tree.total > 0).then_some(reaped);
         return match run.clock.or(sampled) {
             Some(seconds) => CpuEvidence::Sampled { seconds, unsampled: None }
@@ -172,7 +172,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
         }
         .figure("wait4, perf task-clock"),
         None => {
-            let why = run.reason("task-clock").unwrap_or(match run.manifest.is_merged() {
+            let why = run.reason(SourceId::TaskClock).unwrap_or(match run.manifest.is_merged() {
                 true => "the task clocks of several machines cannot be merged",
                 false => "the task-clock collector was left out",
             });
@@ -317,8 +317,8 @@ pub(super) fn not_sampled(run: &Accumulator) -> &'static str {
 
 /// Why nothing is known of the processes.
 pub(super) fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
-    if run.manifest.collectors.iter().any(|name| name == "process") {
-        run.reason("process").unwrap_or(otherwise)
+    if run.manifest.collects(SourceId::Process) {
+        run.reason(SourceId::Process).unwrap_or(otherwise)
     } else {
         NOT_COLLECTED
     }
@@ -329,13 +329,15 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
         return followed::io(run, of);
     }
     let alive = of(&Io::of_counts(run.tree.io_of_alive())) as f64;
-    match &run.final_counts {
-        Some(end) => match &end.io {
+    match run.account() {
+        Some(account) => match &account.io {
             Some(reaped) => {
                 let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
                 complete_or_more(run, count, "/proc/self/io of the reaper")
             }
-            None => Figure::unknown("/proc/self/io", run.reason("io").unwrap_or(NOT_SEEN)),
+            None => {
+                Figure::unknown("/proc/self/io", run.reason(FaultSource::Io).unwrap_or(NOT_SEEN))
+            }
         },
         None if alive > 0.0 => Figure::sampled(alive, "/proc/PID/io").because(NO_END),
         None => Figure::unknown("/proc/PID/io", NO_END),
@@ -344,7 +346,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
 
 fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
     let count = run.helpers.less_count((of(&ended(run)) + alive) as f64, of);
-    let figure = match &run.final_counts {
+    let figure = match run.account() {
         _ if is_attached(run) => followed::counted(run, count),
         None => Figure::unknown("wait4", NO_END),
         Some(_) => complete_or_more(run, count, "wait4"),

@@ -10,7 +10,7 @@
 use super::super::accumulate::Accumulator;
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, NOT_COLLECTED, NOT_SEEN};
-use crate::catalog::FigureId;
+use crate::catalog::{FigureId, SourceId};
 use crate::quantity::{self, Units};
 
 const TCP: &str = "sock_diag tcp_info of the run's TCP connections, headers excluded";
@@ -49,7 +49,7 @@ fn of_packets(run: &Accumulator, count: u64) -> Figure {
     let why = match (run.end.is_none(), run.left_its_group()) {
         (true, _) => Some(NO_END),
         (_, true) => Some("processes of the run have left its control group"),
-        _ => run.reason("packets"),
+        _ => run.reason(SourceId::Packets),
     };
     match why {
         None => Figure::exact(count as f64, PACKETS),
@@ -74,10 +74,12 @@ fn of_connections(run: &Accumulator, owned: Option<u64>, unowned: Option<u64>) -
         reasons.push(format!("{bytes} went through {short}"));
     }
     // Requested with the command's cgroup, and not available.
-    if let Some(why) = run.group.sampled_at.and_then(|_| run.manifest.absent.get("packets")) {
+    if let Some(why) =
+        run.group.sampled_at.and_then(|_| run.manifest.absent.get(SourceId::Packets.name()))
+    {
         reasons.push(format!("packets were not counted: {why}"));
     }
-    reasons.extend(run.reason("sockets").map(str::to_owned));
+    reasons.extend(run.reason(SourceId::Sockets).map(str::to_owned));
     if run.end.is_none() {
         reasons.push(NO_END.to_owned());
     }
@@ -89,14 +91,13 @@ fn of_connections(run: &Accumulator, owned: Option<u64>, unowned: Option<u64>) -
 }
 
 fn why_nothing(run: &Accumulator) -> &str {
-    let collects = |name: &str| run.manifest.collectors.iter().any(|one| one == name);
-    if let Some(why) = run.reason("sockets") {
+    if let Some(why) = run.reason(SourceId::Sockets) {
         why
     } else if run.manifest.is_merged() {
         "several recordings may have seen the same connections"
-    } else if !collects("sockets") {
+    } else if !run.manifest.collects(SourceId::Sockets) {
         "the sockets collector was left out"
-    } else if !collects("process") {
+    } else if !run.manifest.collects(SourceId::Process) {
         NOT_COLLECTED
     } else {
         NOT_SEEN
@@ -110,7 +111,7 @@ mod tests {
     use crate::model::Entity;
     use crate::model::settings::{OwnCgroup, Settings};
     use crate::record::Event;
-    use crate::record::events::StopReason;
+    use crate::record::StopReason;
     use crate::testing::FakeRun;
 
     #[test]
@@ -130,7 +131,7 @@ mod tests {
         run.sample_some(1.0, |tick| tick.put(Entity::Single, &packets));
         let cut = sent(&run.accumulator());
         assert_eq!((cut.value, cut.method, cut.upper), (Some(6000.0), Some(Method::Sampled), None));
-        run.stops(2.0, |end| (end.why, end.duration_seconds) = (StopReason::Ended, 1.0));
+        run.stops(2.0, |end| (end.why, end.duration_seconds) = (Some(StopReason::Ended), 1.0));
         let ended = run.accumulator();
         let whole = received(&ended);
         assert_eq!((whole.method, whole.upper), (Some(Method::Exact), Some(70.0)));

@@ -9,8 +9,8 @@ use super::{
     NO_END, NOT_SEEN, SHORT, followed, gpus, is_attached, level_or, missing, not_sampled, of_run,
     possible, within_the_run,
 };
-use crate::catalog::FigureId;
 use crate::catalog::metrics::energy::STAND_STILL;
+use crate::catalog::{FigureId, SourceId};
 
 /// A clock tick of `/proc/PID/stat`: CPU times are truncated to it.
 const CLOCK_TICK: f64 = 0.01;
@@ -64,7 +64,7 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
 fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
-        Some(value) if run.final_counts.is_some() => {
+        Some(value) if run.account().is_some() => {
             // User and system are each truncated to a clock tick, of each main process.
             let upper = value + 2.0 * CLOCK_TICK * run.manifest.mains().len() as f64;
             Figure::between(value, Method::Exact, value, Some(upper), source)
@@ -119,10 +119,12 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
         true => "recordings of several machines, or several of one, were merged",
         false => "it was sampled less than twice, or left out",
     };
-    let why = |source: &str| run.reason(source).unwrap_or(otherwise).to_owned();
+    let why = |source: SourceId| run.reason(source).unwrap_or(otherwise).to_owned();
     let (time, share) = match run.node.cpu() {
         Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
-        None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),
+        None => {
+            (Figure::unknown(stat, &why(SourceId::Cpu)), Figure::unknown(stat, &why(SourceId::Cpu)))
+        }
     };
     figures.insert(FigureId::CpuTime, time);
     figures.insert(FigureId::CpuUtilizationMean, share);
@@ -130,23 +132,23 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
         Some(peak) => {
             Figure::sampled(possible(run, peak), stat).at(run.node.busy.peak.at).because(SHORT)
         }
-        None => Figure::unknown(stat, &why("cpu")),
+        None => Figure::unknown(stat, &why(SourceId::Cpu)),
     };
     figures.insert(FigureId::CpuCoresPeak, peak);
     let used = match run.node.used.value {
         Some(used) => Figure::sampled(used, meminfo).at(run.node.used.at).because(SHORT),
-        None => Figure::unknown(meminfo, &why("memory")),
+        None => Figure::unknown(meminfo, &why(SourceId::Memory)),
     };
     figures.insert(FigureId::MemoryUsedPeak, used);
     let mean = match run.node.used_mean.until(run.duration()) {
         Some(mean) => Figure::sampled(mean, meminfo).because(SHORT),
-        None => Figure::unknown(meminfo, &why("memory")),
+        None => Figure::unknown(meminfo, &why(SourceId::Memory)),
     };
     figures.insert(FigureId::MemoryUsedMean, mean);
     for (device, growth) in run.node.devices() {
         figures.insert(device.id, delta(growth, device.source, &why(device.collector)));
     }
-    let energy = energy(run, &why("energy"));
+    let energy = energy(run, &why(SourceId::Energy));
     figures.insert(FigureId::EnergyRun, energy_of_run(run, cpu, &energy));
     figures.insert(FigureId::Energy, energy);
     gpus::system(run, &mut figures);
@@ -172,7 +174,7 @@ fn energy(run: &Accumulator, why: &str) -> Figure {
     let source = "RAPL, packages and their memory";
     let is_stuck = |growth: &Growth| growth.total() == Some(0.0);
     if is_stuck(&run.node.energy) || is_stuck(&run.node.energy_of_all) {
-        return Figure::unknown(source, run.reason("energy").unwrap_or(STAND_STILL));
+        return Figure::unknown(source, run.reason(SourceId::Energy).unwrap_or(STAND_STILL));
     }
     match (run.node.energy.total(), run.node.energy_of_all.total()) {
         (None, Some(_)) => Figure::unknown(source, "no package is metered here, only parts"),

@@ -14,7 +14,7 @@ use super::{Finding, Left, Severity, Summary};
 use crate::catalog::FigureId;
 use crate::model::{numbering, signal_name};
 use crate::quantity;
-use crate::record::events::StopReason;
+use crate::record::StopReason;
 
 /// Shorter runs give no findings on how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;

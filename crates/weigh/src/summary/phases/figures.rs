@@ -3,7 +3,7 @@
 use super::memory;
 use super::sample::PhaseDelta;
 use super::window::PhaseWindow;
-use crate::catalog::FigureId;
+use crate::catalog::{FigureId, SourceId};
 use crate::model::Usage;
 use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
@@ -163,7 +163,8 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
         }
         (None, Some(rise)) => {
             let lower = (rise.lower - 4.0 * CLOCK_TICK * measured.alive as f64).max(0.0);
-            let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
+            let why =
+                run.reason(SourceId::TaskClock).unwrap_or("the task-clock collector was left out");
             Figure::between(rise.value, Method::Sampled, lower, None, "/proc/PID/stat, summed")
                 .because(&format!("auto-reaped children are not in it; {why}"))
         }

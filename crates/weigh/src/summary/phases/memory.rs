@@ -58,7 +58,7 @@ fn upper_bound(
     reaped_size: Option<f64>,
     known: f64,
 ) -> Option<f64> {
-    if run.final_counts.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+    if run.account().is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
     let huge_pages = huge_pages_bound(run)?;

@@ -24,7 +24,7 @@ use crate::catalog::metrics::ProcessMemory;
 use crate::model::live::{LiveProcess, LiveProcesses, PerProcess, start_seconds};
 use crate::model::own_cpu::difference;
 use crate::model::{ProcessId, Table, Usage};
-use crate::record::{Entry, Event, Manifest};
+use crate::record::{Entry, Event, Manifest, RunEnd};
 use crate::text::ellipsize;
 pub(crate) use list::by_weight;
 use running::ToolSizes;
@@ -172,8 +172,8 @@ impl Tools {
                 }
                 self.ended(process, usage.as_ref(), *cpu_seconds, at);
             }
-            Event::RunEnd(end) => {
-                for (main, size) in self.main_exit.own(end) {
+            Event::RunEnd(RunEnd { account: Some(account), .. }) => {
+                for (main, size) in self.main_exit.own(account) {
                     if let Some(tool) = self.main_tools.get(&main) {
                         self.list.raise_size_of(tool, size);
                     }

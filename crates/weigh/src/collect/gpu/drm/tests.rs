@@ -16,7 +16,7 @@ use crate::catalog::metrics::{
     GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, ProcessState,
 };
 use crate::catalog::{Row, Scope};
-use crate::collect::{Collector, Fault};
+use crate::collect::{Collector, Context, Fault};
 use crate::host::fake::{FakeHost, as_unprivileged};
 use crate::model::settings::Settings;
 use crate::model::{Change, Entity, ProcessId, Program, Tick};
@@ -79,7 +79,7 @@ impl<'a> PolledRun<'a> {
             let started = Change::Started { id, parent: 1, program: Program::default() };
             self.tick.changes.push(started);
         }
-        self.outcome = self.collector.sample(&self.host, &mut self.tick);
+        self.outcome = self.collector.sample(&Context::of(&self.host), &mut self.tick);
     }
 
     fn devices<R: Row>(&self) -> Vec<(String, R)> {
