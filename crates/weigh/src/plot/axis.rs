@@ -6,7 +6,7 @@ use crate::quantity::Units;
 
 /// A tick on an axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AxisTick {
+pub(crate) struct AxisTick {
     /// The value.
     pub value: f64,
     /// How it is written.
@@ -89,7 +89,7 @@ const TIMES: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 /// Ticks of time from zero up to `end`, about so many.
-pub(super) fn times(end: f64, about: usize) -> Vec<AxisTick> {
+pub(crate) fn times(end: f64, about: usize) -> Vec<AxisTick> {
     if end.is_nan() || end <= 0.0 {
         return vec![AxisTick { value: 0.0, label: "0".to_owned() }];
     }

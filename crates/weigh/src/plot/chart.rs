@@ -255,6 +255,35 @@ impl Chart {
         drawn.into_iter().chain(marked).reduce(f64::max)
     }
 
+    /// Whether hardly anything happened in it: a gauge that did not change, or a rate too low to
+    /// matter. Reports show such charts last.
+    pub fn is_quiet(&self) -> bool {
+        /// Smaller changes of a gauge cannot be seen.
+        const VISIBLE: f64 = 0.02;
+        let top = self.highest().map_or(0.0, |peak| peak.value);
+        let least = match self.scale.name() {
+            _ if !self.form.is_rate() && self.form != ChartForm::Heatmap => 0.0,
+            "cores" | "share" => 0.01,
+            "count/s" => 10.0,
+            name if name.ends_with("bytes/s") => 64.0 * 1024.0,
+            _ => 0.0,
+        };
+        let is_flat = |series: &ChartSeries| {
+            let known = || series.values.iter().copied().filter(|value| value.is_finite());
+            let highest = known().fold(f64::NEG_INFINITY, f64::max);
+            known().all(|value| highest - value <= VISIBLE * highest.abs())
+        };
+        top <= least || (!self.form.is_rate() && self.series.iter().all(is_flat))
+    }
+
+    /// The largest series of a stack where it is highest, and its value there.
+    pub fn largest_at_top(&self) -> Option<(&ChartSeries, f64)> {
+        let top = self.highest().filter(|_| self.form.is_stacked())?;
+        let place = self.times.iter().position(|at| *at == top.at)?;
+        let known = self.series.iter().map(|series| (series, series.values[place]));
+        known.filter(|(_, value)| value.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// The highest value drawn: of one series, or of the stack.
     pub fn highest(&self) -> Option<ChartPeak> {
         let value_at = |place: usize| {
