@@ -276,9 +276,9 @@ impl Chart {
         top <= least || (!self.form.is_rate() && self.series.iter().all(is_flat))
     }
 
-    /// The largest series of a stack where it is highest, and its value there.
+    /// The largest series where the chart is highest, and its value there.
     pub fn largest_at_top(&self) -> Option<(&ChartSeries, f64)> {
-        let top = self.highest().filter(|_| self.form.is_stacked())?;
+        let top = self.highest()?;
         let place = self.times.iter().position(|at| *at == top.at)?;
         let known = self.series.iter().map(|series| (series, series.values[place]));
         known.filter(|(_, value)| value.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))

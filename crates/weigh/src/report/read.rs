@@ -1,6 +1,6 @@
 //! Reads a recording once for all parts of a report.
 
-use super::document::{ReportChapter, marks};
+use super::document::{OWN_CHAPTER, ReportChapter, marks};
 use super::gpus::worth_reporting;
 use super::{Document, ProcessTable};
 use crate::catalog::all_groups;
@@ -59,7 +59,7 @@ fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<Rep
         ReportChapter::of("The run".to_owned(), run),
         ReportChapter::of("GPUs over time".to_owned(), gpus),
         ReportChapter::of(format!("Node {host}"), node),
-        ReportChapter::of("weigh itself".to_owned(), own),
+        ReportChapter::of(OWN_CHAPTER.to_owned(), own),
     ];
     if !gpus_worth_reporting {
         all.swap(1, 2);

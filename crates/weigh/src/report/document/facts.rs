@@ -182,8 +182,7 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
         }
         (None, _) => unknown(FigureId::MemoryPeak),
     };
-    let mut bars =
-        vec![bar("CPU", mean, Some(all), busy), bar("Memory", peak, memory, reached)];
+    let mut bars = vec![bar("CPU", mean, Some(all), busy), bar("Memory", peak, memory, reached)];
     if !summary.gpus.is_empty() {
         bars.extend([gpus::busy(summary), gpus::memory(summary, units)]);
     }

@@ -82,6 +82,7 @@ impl Document {
                 None => topics.push((topic, vec![row.clone()])),
             }
         }
+        topics.sort_by_key(|(topic, _)| figures::TOPICS.iter().position(|one| one == topic));
         topics
     }
 }
@@ -98,6 +99,9 @@ pub struct PageHeader {
     /// The day it began, by UTC.
     pub date: String,
 }
+
+/// The title of the charts of weigh itself.
+pub(super) const OWN_CHAPTER: &str = "weigh itself";
 
 /// A group of charts.
 #[derive(Debug, Clone, PartialEq)]

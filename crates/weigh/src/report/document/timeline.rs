@@ -35,6 +35,8 @@ pub struct TimelineRow {
     pub of: TimelineRowOf,
     /// CPU time of its processes as text; empty for a phase.
     pub cpu_time: String,
+    /// Whether it, and all that it started, was short and used little CPU time.
+    pub is_brief: bool,
     /// How many bars are side by side at most.
     pub lanes: usize,
     /// Its bars in the order of their starts.
@@ -137,6 +139,7 @@ fn phases(bands: &[Band]) -> Vec<TimelineRow> {
                 depth: band.depth,
                 of: TimelineRowOf::Phase,
                 cpu_time: String::new(),
+                is_brief: false,
                 lanes: 1,
                 bars: vec![bar],
             }),
@@ -174,6 +177,7 @@ fn programs(
     let groups = groups(processes);
     let order = nested(&groups);
     let kept = heaviest(&groups);
+    let brief = brief(&groups, end);
     let row = |&(place, depth): &(usize, usize)| {
         let group = &groups[place];
         let bar = |process: &&Process| bar(process, end, charts, units);
@@ -185,6 +189,7 @@ fn programs(
             depth: depth.min(MAX_DEPTH),
             of: TimelineRowOf::Processes,
             cpu_time: cpu_time.unwrap_or_default(),
+            is_brief: brief[place],
             lanes: 1,
             bars: group.members.iter().map(bar).collect(),
         };
@@ -239,6 +244,30 @@ fn nested(groups: &[Group]) -> Vec<(usize, usize)> {
         stack.extend(children[place].iter().rev().map(|child| (*child, depth + 1)));
     }
     order
+}
+
+/// Which groups were short and used little, with all that they started; none where only few were.
+fn brief(groups: &[Group], end: f64) -> Vec<bool> {
+    /// The largest share of the run's time and CPU time.
+    const LITTLE: f64 = 0.01;
+    const FEW: usize = 3;
+    let all: f64 = groups.iter().map(Group::cpu_seconds).sum();
+    let is_little = |group: &Group| {
+        let lasted = |one: &&Process| one.exited_at.unwrap_or(end) - one.first_sampled;
+        let longest = group.members.iter().map(lasted).fold(0.0, f64::max);
+        longest < LITTLE * end && group.cpu_seconds() <= LITTLE * all
+    };
+    let mut brief: Vec<bool> = groups.iter().map(is_little).collect();
+    // Children come after their parents.
+    for place in (0..groups.len()).rev() {
+        if let Some(parent) = groups[place].parent.filter(|_| !brief[place]) {
+            brief[parent] = false;
+        }
+    }
+    if brief.iter().filter(|one| **one).count() <= FEW {
+        brief.fill(false);
+    }
+    brief
 }
 
 /// Which groups are shown: those with most CPU time, and all above them.
@@ -379,6 +408,23 @@ mod tests {
         assert_eq!(timeline.rows.len(), MAX_ROWS);
         assert_eq!((&*timeline.rows[0].name, &*timeline.rows[1].name), ("make", "tool-41"));
         assert!(timeline.note.contains("41 rows with little CPU time"), "{}", timeline.note);
+    }
+
+    #[test]
+    fn short_programs_are_folded_unless_they_started_a_long_one() {
+        let mut run = work_hard();
+        run.starts(0.0, MAIN, "train");
+        starts(&mut run, 20, MAIN.pid, "wrapper", 1.0);
+        starts(&mut run, 21, 20, "worker", 1.0);
+        run.exits(1.1, ProcessId { pid: 20, started: 20 });
+        for number in 30..34 {
+            let one = starts(&mut run, number, MAIN.pid, &format!("probe-{number}"), 2.0);
+            run.exits(2.1, one);
+        }
+        run.sample(100.0, |tick| cpu(tick, MAIN, 50.0, 0.0));
+        let timeline = timeline(&run, 100.0).unwrap();
+        let brief = timeline.rows.iter().filter(|row| row.is_brief).map(|row| &*row.name);
+        assert_eq!(brief.collect::<Vec<_>>(), ["probe-30", "probe-31", "probe-32", "probe-33"]);
     }
 
     #[test]

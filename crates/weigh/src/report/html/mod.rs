@@ -17,7 +17,9 @@ use std::collections::BTreeSet;
 use askama::Template;
 
 use self::chart_json::ChartsJson;
-use super::document::{Bar, Document, ReportCell, ReportTable, TimelineBar};
+use super::document::{
+    Bar, Document, Fact, OWN_CHAPTER, ReportCell, ReportTable, TimelineBar, TimelineRow,
+};
 use crate::plot::svg::{self, SvgOptions};
 use crate::plot::{Chart, ChartForm, ChartSeries, axis};
 use crate::quantity;
@@ -99,7 +101,10 @@ pub fn html(document: &Document) -> Result<String, Error> {
         lists("Timeline", "timeline");
     }
     lists(&document.figures.title, "figures");
+    let (own, chapters): (Vec<_>, Vec<_>) =
+        chapters.partition(|chapter| chapter.title == OWN_CHAPTER);
     let chapters: Vec<HtmlChapter> = chapters
+        .into_iter()
         .map(|chapter| {
             let anchor = anchors.make(&chapter.title);
             lists(&chapter.title, &anchor);
@@ -109,6 +114,8 @@ pub fn html(document: &Document) -> Result<String, Error> {
             HtmlChapter { title: &chapter.title, anchor, active, quiet }
         })
         .collect();
+    let own = own.iter().flat_map(|chapter| &chapter.charts).collect();
+    let own = draw(own, SMALL_SIZE, &mut drawn, &mut anchors);
     let tables: Vec<HtmlTable> =
         document.tables.iter().map(|table| HtmlTable::of(table, &mut anchors)).collect();
     tables.iter().for_each(|listed| lists(&listed.table.title, &listed.anchor));
@@ -122,15 +129,20 @@ pub fn html(document: &Document) -> Result<String, Error> {
     let topics: Vec<ReportTable> =
         document.topics().into_iter().map(|(title, rows)| part(title, rows)).collect();
     let listed = |table| HtmlTable { anchor: String::new(), table };
+    let is_in_verdict = |fact: &&Fact| ["Duration", "Exit"].contains(&fact.label.as_str());
     let page = HtmlPage {
         document,
+        header: document.header.iter().filter(|fact| !is_in_verdict(fact)).collect(),
         contents,
         levels: document.bars.iter().map(HtmlBar::of).collect(),
         leading,
+        rows: timeline_rows(document, false),
+        brief_rows: timeline_rows(document, true),
         ticks: document.timeline.as_ref().map(|timeline| ticks(timeline.end)).unwrap_or_default(),
         important: Some(&important).filter(|table| !table.rows.is_empty()).map(listed),
         topics: topics.iter().map(listed).collect(),
         chapters,
+        own,
         tables,
         drawn: escape::json_in_script(&serde_json::to_string(&drawn)?),
         style: STYLE,
@@ -156,6 +168,12 @@ fn draw<'a>(
     charts.into_iter().map(one).collect()
 }
 
+/// The rows of the timeline that are brief, or those that are not.
+fn timeline_rows(document: &Document, brief: bool) -> Vec<&TimelineRow> {
+    let rows = document.timeline.iter().flat_map(|timeline| &timeline.rows);
+    rows.filter(|row| row.is_brief == brief).collect()
+}
+
 /// Ticks of the timeline: time, label, and whether it is at the very end.
 fn ticks(end: f64) -> Vec<(f64, String, bool)> {
     let ticks = axis::times(end, TIMELINE_TICKS).into_iter();
@@ -166,17 +184,24 @@ fn ticks(end: f64) -> Vec<(f64, String, bool)> {
 #[template(path = "report/html/report.html")]
 struct HtmlPage<'a> {
     document: &'a Document,
+    /// The facts that the verdict does not have.
+    header: Vec<&'a Fact>,
     /// Table of contents: anchor and title.
     contents: Vec<(String, String)>,
     levels: Vec<HtmlBar<'a>>,
     /// The charts of the first screen.
     leading: Vec<HtmlChart<'a>>,
+    /// The rows of the timeline, and those that are folded.
+    rows: Vec<&'a TimelineRow>,
+    brief_rows: Vec<&'a TimelineRow>,
     /// The time axis of the timeline.
     ticks: Vec<(f64, String, bool)>,
     /// The important figures, and the others by topic.
     important: Option<HtmlTable<'a>>,
     topics: Vec<HtmlTable<'a>>,
     chapters: Vec<HtmlChapter<'a>>,
+    /// The charts of weigh itself, folded.
+    own: Vec<HtmlChart<'a>>,
     tables: Vec<HtmlTable<'a>>,
     drawn: String,
     style: &'static str,
@@ -238,9 +263,10 @@ impl HtmlChart<'_> {
         let (name, value) = (ellipsize(&series.name, LONGEST_NAME), chart.scale.shown(value));
         // A high-water mark lies between samples: who had how much of it is not known.
         let is_drawn = peak.after.is_none() && peak.at == drawn.at;
-        Some(match is_drawn {
-            true => format!("{said}, most of it {name} ({value})"),
-            false => format!("{said}; at the highest sample most was {name} ({value})"),
+        Some(match (is_drawn, self.is_stacked()) {
+            (true, true) => format!("{said}, most of it {name} ({value})"),
+            (true, false) => format!("{said} ({name})"),
+            (false, _) => format!("{said}; at the highest sample most was {name} ({value})"),
         })
     }
 
@@ -256,6 +282,9 @@ const SOURCE: &str = "Source";
 const WITH_BARS: [&str; 4] = ["Total", "CPU time", "Memory, peak", "Together"];
 /// Columns whose cells are times of the run: links to them.
 const MOMENTS: [&str; 2] = ["When", "At"];
+/// Longer cells are folded.
+const LONG: usize = 90;
+const LONGEST_SOURCE: usize = 240;
 /// The longest text beside the title of a folded part.
 const LONGEST_LINE: usize = 110;
 /// The longest name in the caption of a chart.
@@ -304,6 +333,13 @@ impl HtmlTable<'_> {
         let names = self.table.rows.iter().filter_map(|row| row.first());
         let names: Vec<&str> = names.map(|cell| cell.text.as_str()).collect();
         ellipsize(&names.join("; "), LONGEST_LINE)
+    }
+
+    /// The beginning of a text that is folded.
+    fn beginning(&self, column: usize, text: &str) -> Option<String> {
+        // A source is a sentence, a command line may have thousands of characters.
+        let most = if self.class(column) == "source" { LONGEST_SOURCE } else { LONG };
+        (text.chars().count() > most).then(|| ellipsize(text, most / 2))
     }
 
     /// Whether it has so many columns that they must be narrow.
@@ -359,14 +395,6 @@ impl Anchors {
         }
         anchor
     }
-}
-
-/// Longer cells are folded; command lines may have thousands of characters.
-const LONG: usize = 90;
-
-/// The beginning of a text that is folded.
-fn beginning(text: &str) -> Option<String> {
-    (text.chars().count() > LONG).then(|| ellipsize(text, LONG / 2))
 }
 
 /// The longest command line in the timeline; the table of processes has all of it.

@@ -42,7 +42,7 @@ function startCharts() {
   const lines = document.querySelector(".lines");
   if (lines) together.followers.push(new TimelineView(lines, together));
   new PageLink(charts, together, new Large(charts, together));
-  document.querySelectorAll("td[data-moment]").forEach(startMoment);
+  document.querySelectorAll("[data-moment]").forEach(startMoment);
   together.changed(true);
 }
 

@@ -89,7 +89,10 @@ fn every_page_has_header_and_footer() {
 
 #[test]
 fn the_pages_are_a4_and_the_file_says_what_it_is() {
-    let Some(facts) = poppler("pdfinfo", &pdf(&rich(), PdfExtent::Full).unwrap(), &["-isodates"]) else { return };
+    let Some(facts) = poppler("pdfinfo", &pdf(&rich(), PdfExtent::Full).unwrap(), &["-isodates"])
+    else {
+        return;
+    };
     let facts = flowing(&facts);
     for fact in ["Title: align-sample-17", "Creator: weigh 0.1.0", "(A4)", "2025-11-14T"] {
         assert!(facts.contains(fact), "{fact}: {facts}");
@@ -111,7 +114,10 @@ fn fonts_are_embedded_as_subsets() {
 #[test]
 fn the_same_report_gives_the_same_bytes() {
     assert!(pdf(&rich(), PdfExtent::Full).unwrap() == pdf(&rich(), PdfExtent::Full).unwrap());
-    assert!(pdf(&rich_and_hostile(), PdfExtent::Full).unwrap() == pdf(&rich_and_hostile(), PdfExtent::Full).unwrap());
+    assert!(
+        pdf(&rich_and_hostile(), PdfExtent::Full).unwrap()
+            == pdf(&rich_and_hostile(), PdfExtent::Full).unwrap()
+    );
 }
 
 #[test]

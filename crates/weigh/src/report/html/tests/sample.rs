@@ -112,6 +112,7 @@ fn timeline() -> ProcessTimeline {
         depth: 0,
         of,
         cpu_time: String::new(),
+        is_brief: false,
         lanes: bars.len(),
         bars,
     };
@@ -123,7 +124,10 @@ fn timeline() -> ProcessTimeline {
             row(
                 "solver",
                 TimelineRowOf::Processes,
-                vec![bar(Some("4001"), EVIL, 0.0, 100.0, 0), bar(Some("4002"), "b", 50.0, 300.0, 1)],
+                vec![
+                    bar(Some("4001"), EVIL, 0.0, 100.0, 0),
+                    bar(Some("4002"), "b", 50.0, 300.0, 1),
+                ],
             ),
         ],
     }
