@@ -297,3 +297,48 @@ impl Chart {
         known.reduce(|best, next| if next.value > best.value { next } else { best })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(scale: Scale, form: ChartForm, values: &[&[f64]]) -> Chart {
+        let series = |(colour, values): (usize, &&[f64])| ChartSeries {
+            name: colour.to_string(),
+            colour,
+            values: values.to_vec(),
+        };
+        Chart {
+            name: String::new(),
+            title: String::new(),
+            note: String::new(),
+            scale,
+            form,
+            times: (1..=values[0].len()).map(|at| at as f64).collect(),
+            series: values.iter().enumerate().map(series).collect(),
+            limits: Vec::new(),
+            peak: None,
+            timeline: Timeline::default(),
+        }
+    }
+
+    #[test]
+    fn gauge_that_hardly_changed_is_quiet_and_a_constant_high_rate_is_not() {
+        let level = |values: &[f64]| {
+            chart(Scale::level(Unit::Bytes), ChartForm::Lines, &[values]).is_quiet()
+        };
+        assert!(level(&[100.0, 99.0, f64::NAN]) && !level(&[100.0, 90.0]));
+        let rate = |values: &[f64]| {
+            chart(Scale::rate(Unit::Bytes), ChartForm::Rates, &[values]).is_quiet()
+        };
+        assert!(rate(&[10.0, 2000.0]) && !rate(&[1e8, 1e8]));
+    }
+
+    #[test]
+    fn largest_series_is_that_of_the_highest_moment() {
+        let values: [&[f64]; 2] = [&[5.0, 1.0, 2.0], &[0.0, 9.0, f64::NAN]];
+        let chart = chart(Scale::level(Unit::Bytes), ChartForm::Stack, &values);
+        let (series, value) = chart.largest_at_top().unwrap();
+        assert_eq!((series.colour, value), (1, 9.0));
+    }
+}

@@ -257,16 +257,22 @@ impl HtmlChart<'_> {
     fn peak(&self) -> Option<String> {
         let (chart, drawn) = (self.chart, self.chart.highest().filter(|_| !self.is_heatmap())?);
         let peak = chart.peak.unwrap_or(drawn);
-        let said = format!("Peak {}", peak.describe(chart.scale));
+        let said = match chart.form {
+            // A count so far is highest in the end.
+            ChartForm::Totals | ChartForm::StackedTotals => chart.scale.shown(peak.value),
+            _ => format!("Peak {}", peak.describe(chart.scale)),
+        };
         let most = chart.largest_at_top().filter(|_| chart.series.len() > 1);
         let Some((series, value)) = most else { return Some(said) };
+        let is_most = value > drawn.value / 2.0;
+        let part = if is_most { "most of it" } else { "the largest part" };
         let (name, value) = (ellipsize(&series.name, LONGEST_NAME), chart.scale.shown(value));
         // A high-water mark lies between samples: who had how much of it is not known.
         let is_drawn = peak.after.is_none() && peak.at == drawn.at;
         Some(match (is_drawn, self.is_stacked()) {
-            (true, true) => format!("{said}, most of it {name} ({value})"),
+            (true, true) => format!("{said}, {part} {name} ({value})"),
             (true, false) => format!("{said} ({name})"),
-            (false, _) => format!("{said}; at the highest sample most was {name} ({value})"),
+            (false, _) => format!("{said}; at the highest sample {part} was {name} ({value})"),
         })
     }
 
@@ -374,8 +380,8 @@ impl HtmlBar<'_> {
 struct Anchors(BTreeSet<String>);
 
 /// Anchors that the template itself has.
-const FIXED: [&str; 8] =
-    ["machine", "monitor", "missing", "drawn", "top", "keys", "timeline", "figures"];
+const FIXED: [&str; 9] =
+    ["machine", "monitor", "missing", "drawn", "top", "keys", "timeline", "figures", "charts"];
 
 impl Anchors {
     fn make(&mut self, name: &str) -> String {
@@ -399,6 +405,11 @@ impl Anchors {
 
 /// The longest command line in the timeline; the table of processes has all of it.
 const LONGEST_COMMAND: usize = 120;
+
+/// Whether a command line may need more than two lines; it can be scrolled then.
+fn is_long(command: &str) -> bool {
+    command.contains('\n') || command.chars().count() > LONG
+}
 
 /// A process in the timeline.
 fn short(bar: &TimelineBar) -> String {
