@@ -10,7 +10,7 @@ await browse(async (open) => {
       const box = await page.locator(part).boundingBox();
       assert.ok(box.y >= 0 && box.y + box.height <= 800, `${part} ends at ${box.y + box.height}`);
     }
-    assert.match(await page.locator("#chart-memory .peak").textContent(), /^Peak \S+ \S+ (at|between|before) /);
+    assert.match(await page.locator("#chart-memory figcaption .peak").textContent(), /^Peak \S+ \S+ (at|between|before) /);
     assert.equal(await page.locator(".bars > li").count(), await page.locator(".bars > li:not(.unknown)").count());
 
     // All columns of the figures can be read.

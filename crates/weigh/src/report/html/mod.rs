@@ -76,8 +76,8 @@ const NAMED_ROWS: usize = 64;
 /// Findings that are not folded.
 const FIRST_FINDINGS: usize = 3;
 
-/// Ticks of the timeline.
-const TIMELINE_TICKS: usize = 9;
+/// How wide the bars of the timeline may be, in pixels.
+const TIMELINE_WIDTH: f64 = 770.0;
 
 /// The height of a chart; rows of a heat map are high enough for their labels.
 fn height(chart: &Chart, least: f64) -> f64 {
@@ -176,7 +176,7 @@ fn timeline_rows(document: &Document, brief: bool) -> Vec<&TimelineRow> {
 
 /// Ticks of the timeline: time, label, and whether it is at the very end.
 fn ticks(end: f64) -> Vec<(f64, String, bool)> {
-    let ticks = axis::times(end, TIMELINE_TICKS).into_iter();
+    let ticks = axis::times(end, TIMELINE_WIDTH).into_iter();
     ticks.map(|tick| (tick.value, tick.label, tick.value > end * 0.97)).collect()
 }
 

@@ -70,7 +70,7 @@ fn script_and_style_are_small() {
 #[test]
 fn caption_says_how_high_the_peak_was_and_who_had_most_of_it() {
     let page = page();
-    assert!(page.contains("<p class=\"peak\">Peak 3.76 GiB at 4 min 44 s (all processes)</p>"));
+    assert!(page.contains("<p class=\"peak\">Peak 3.77 GiB at 4 min 46 s (all processes)</p>"));
     assert!(page.contains(", most of it solver (3.00 cores)</p>"));
 }
 
