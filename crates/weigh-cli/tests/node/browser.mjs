@@ -45,3 +45,9 @@ export async function browse(look) {
 export async function drawn(page) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
+
+/** Lets the page put an enlarged chart back. */
+export async function closed(page) {
+  await page.waitForFunction(() => !document.querySelector("dialog figure"));
+  await drawn(page);
+}

@@ -1,7 +1,7 @@
 // Charts answer to mouse, keyboard and finger, all of them together.
 
 import assert from "node:assert/strict";
-import { browse, drawn } from "./browser.mjs";
+import { browse, closed, drawn } from "./browser.mjs";
 
 await browse(async (open) => {
   const page = await open();
@@ -65,6 +65,7 @@ await browse(async (open) => {
     await chart.locator(".enlarge").click();
     await page.locator("dialog .plot").dblclick();
     await page.keyboard.press("Escape");
+    await closed(page);
     await page.mouse.move(2, 2);
   };
   for (const back of [doubleClick, () => page.keyboard.press("Escape")]) {

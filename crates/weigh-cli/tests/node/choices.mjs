@@ -1,7 +1,7 @@
 // What a reader chooses: light or dark, a range of time to send to others, what is unfolded.
 
 import assert from "node:assert/strict";
-import { browse, drawn } from "./browser.mjs";
+import { browse, closed, drawn } from "./browser.mjs";
 
 await browse(async (open) => {
   const page = await open({ colorScheme: "light" });
@@ -49,7 +49,7 @@ await browse(async (open) => {
   assert.equal(await moment.locator("dialog figure").getAttribute("id"), "chart-memory");
   assert.equal(await moment.locator("dialog .cursor-line").count(), 1);
   await moment.keyboard.press("Escape");
-  await drawn(moment);
+  await closed(moment);
   assert.equal(await moment.locator("#chart-cpu .cursor-line").count(), 1, "it stays");
   // Times in tables are links to them.
   await moment.getByRole("button", { name: "Show all" }).click();

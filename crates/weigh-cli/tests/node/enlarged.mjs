@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { browse, drawn } from "./browser.mjs";
+import { browse, closed, drawn } from "./browser.mjs";
 
 await browse(async (open) => {
   const page = await open();
@@ -22,7 +22,7 @@ await browse(async (open) => {
   assert.ok(large.width > 1.5 * small.width && large.height > small.height, JSON.stringify(large));
   assert.ok(await dialog.locator("figcaption .how").isVisible(), "how it was measured");
   await page.keyboard.press("Escape");
-  await drawn(page);
+  await closed(page);
   assert.ok(await dialog.isHidden());
   assert.deepEqual(await chart.boundingBox(), small);
   assert.deepEqual(await paths(), whole);
@@ -34,6 +34,7 @@ await browse(async (open) => {
   await page.getByRole("button", { name: "Previous" }).click();
   assert.equal(await dialog.locator("figure").getAttribute("id"), "chart-cpu");
   await page.getByRole("button", { name: "Close" }).click();
+  await closed(page);
   assert.ok(await dialog.isHidden());
   await page.locator("#chart-cpu .enlarge").click();
   await page.getByRole("button", { name: "Next" }).click();

@@ -74,7 +74,7 @@ const SMALL_SIZE: SvgOptions = SvgOptions { width: 347.0, height: 160.0, standal
 const NAMED_ROWS: usize = 64;
 
 /// Findings that are not folded.
-const FIRST_FINDINGS: usize = 3;
+const FIRST_FINDINGS: usize = 2;
 
 /// How wide the bars of the timeline may be, in pixels.
 const TIMELINE_WIDTH: f64 = 770.0;

@@ -44,7 +44,7 @@ fn compose(composer: &mut Composer, document: &Document, rows: usize) {
         ..document.figures.clone()
     };
     if !figures.rows.is_empty() {
-        table::add(composer, &figures, TableExtent { rows: usize::MAX, lines: 1 });
+        table::add(composer, &figures, TableExtent { rows: usize::MAX, lines: 2 });
     }
     let charts = ReportChapter { title: "Charts".to_owned(), charts: first_charts(document) };
     chart::add(composer, &[charts]);
