@@ -58,7 +58,7 @@ pub(crate) enum ReportFormat {
     Html,
     /// Markdown with pictures, for wikis and pull requests
     Md,
-    /// A4 with vector charts, at most four pages without --full
+    /// A4 with vector charts, at most four pages
     Pdf,
 }
 
