@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use weigh::destination;
 use weigh::plot::{Chart, svg};
 use weigh::record::Recording;
-use weigh::report::{self, Document};
+use weigh::report::{self, Document, PdfExtent};
 
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::{Failure, USAGE, of_file, of_recording};
@@ -32,7 +32,8 @@ pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {
         None => Place { directory: directory.join(DIRECTORY), file: None, force: true },
         Some(output) => Place::named(output, &args.formats, args.force)?,
     };
-    let files = write(&directory, &args.formats, units, &place)?;
+    let extent = if args.full { PdfExtent::Full } else { PdfExtent::Short };
+    let files = write(&directory, &args.formats, units, extent, &place)?;
     print::files(&files);
     if args.open {
         open(&files)?;
@@ -47,7 +48,7 @@ pub(crate) fn at_end(
     units: weigh::quantity::Units,
 ) -> Result<Vec<PathBuf>, String> {
     let place = Place { directory: recording.join(DIRECTORY), file: None, force: true };
-    write(recording, kinds, units, &place)
+    write(recording, kinds, units, PdfExtent::Short, &place)
         .map_err(|failure| format!("{}: {}", failure.what, failure.cause))
 }
 
@@ -104,6 +105,7 @@ fn write(
     recording: &Path,
     kinds: &[ReportFormat],
     units: weigh::quantity::Units,
+    extent: PdfExtent,
     place: &Place,
 ) -> Result<Vec<PathBuf>, Failure> {
     let document = read(recording, units)?;
@@ -123,7 +125,7 @@ fn write(
                 report::html(&document).map_err(|error| failed(error.to_string()))?.into()
             }
             ReportFormat::Pdf => {
-                report::pdf(&document).map_err(|error| failed(error.to_string()))?
+                report::pdf(&document, extent).map_err(|error| failed(error.to_string()))?
             }
             ReportFormat::Md => {
                 let beside = picture_directory(place);

@@ -9,7 +9,8 @@ use super::Sizes;
 /// Write a report of a recorded run: figures, findings and charts
 ///
 /// The HTML page is one file that needs no network: it opens from disk and from a mail. Markdown
-/// has its pictures beside it. The PDF is A4 with vector charts.
+/// has its pictures beside it. The PDF is A4 with vector charts, and short: what matters on at most
+/// four pages.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -17,6 +18,7 @@ Examples:
   weigh report --open                       and open it in the browser
   weigh report RUN -f html,md,pdf -o out    all formats into out/
   weigh report RUN -f pdf -o job-4711.pdf   one file
+  weigh report RUN -f pdf --full            every figure, chart and table on paper
   weigh run --report html -- make -j8       at the end of a run
   weigh show --format github                short Markdown for a CI comment
 ")]
@@ -36,6 +38,9 @@ pub(crate) struct ReportArgs {
     /// A directory, or a file for one format [default: report in the recording]
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
+    /// Put everything into the PDF, not only what matters; pages and Markdown always have it all
+    #[arg(long)]
+    pub full: bool,
     /// Open the first report when it is written
     #[arg(long)]
     pub open: bool,
@@ -53,7 +58,7 @@ pub(crate) enum ReportFormat {
     Html,
     /// Markdown with pictures, for wikis and pull requests
     Md,
-    /// A4 with vector charts
+    /// A4 with vector charts, at most four pages
     Pdf,
 }
 

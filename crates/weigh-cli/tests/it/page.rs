@@ -89,6 +89,29 @@ fn tables_sort_and_filter() {
 }
 
 #[test]
+fn headline_and_first_charts_are_on_the_first_screen() {
+    check_page("first_screen.mjs", &[], "all on the first screen");
+}
+
+#[test]
+fn chart_can_be_enlarged_and_downloaded() {
+    check_page("enlarged.mjs", &[], "charts can be enlarged");
+}
+
+#[test]
+fn colours_zoom_and_open_groups_are_the_readers_choice() {
+    check_page("choices.mjs", &[], "choices are kept");
+}
+
+#[test]
+fn timeline_of_three_hundred_processes_can_be_read() {
+    let load = "$BURNER spawn-sleepers 300 3s";
+    let run = weighed_shell(&["-i", "50ms", "-o", "run"], load).ended_with(0);
+    let page = page_of(run.directory.path());
+    check_page_at(&page, "timeline.mjs", &[], "the timeline can be read");
+}
+
+#[test]
 fn page_is_valid() {
     check_page("valid.mjs", &[], "valid");
 }

@@ -216,11 +216,37 @@ fn paper_is_a4_and_its_pages_are_numbered() {
         return skipped("no pdfinfo to check a PDF with; run cargo xtask setup");
     }
     let pdf = run.directory.path().join("out/report.pdf");
-    let about = output(plain("pdfinfo", run.directory.path()).arg(&pdf));
+    let pages = pages_of(&pdf);
+    assert!(text_of(&pdf).contains(&format!("page {pages} of {pages}")));
+}
+
+/// The number of pages of a PDF; they are A4.
+fn pages_of(pdf: &Path) -> usize {
+    let about = output(plain("pdfinfo", pdf.parent().unwrap()).arg(pdf));
     let about = String::from_utf8(about.stdout).unwrap();
     assert!(about.contains("(A4)"), "{about}");
-    let pages = about.lines().find_map(|line| line.strip_prefix("Pages:")).unwrap().trim();
-    assert!(text_of(&pdf).contains(&format!("page {pages} of {pages}")), "{about}");
+    about.lines().find_map(|line| line.strip_prefix("Pages:")).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn paper_is_short_and_has_everything_on_request() {
+    let run = weighed(&["-i", "20ms"], &["children", "3", "50ms"]).ended_with(0);
+    if !is_installed("pdfinfo") {
+        return skipped("no pdfinfo to check a PDF with; run cargo xtask setup");
+    }
+    let pages = |options: &[&str], name: &str| {
+        let command = ["report", "run", "-f", "pdf", "-o", name];
+        let written = output(weigh(run.directory.path(), &command).args(options));
+        assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+        let pdf = run.directory.path().join(name);
+        (pages_of(&pdf), text_of(&pdf))
+    };
+    let (short, text) = pages(&[], "short.pdf");
+    assert!(short <= 4, "{short} pages");
+    assert!(text.is_empty() || text.contains("weigh report -f pdf --full"), "{text}");
+    let (full, text) = pages(&["--full"], "full.pdf");
+    assert!(full > short, "{full} pages");
+    assert!(text.is_empty() || text.contains("What the monitor cost"), "{text}");
 }
 
 #[test]

@@ -20,16 +20,17 @@ export async function browse(look) {
     args: ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"],
   });
   const complaints = [];
-  const open = async (options = {}) => {
-    const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, reducedMotion: "reduce", ...options });
+  const open = async ({ fragment = "", ...options } = {}) => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
     const page = await context.newPage();
     page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
     page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
     page.on("dialog", (dialog) => complaints.push(`dialog: ${dialog.message()}`));
     page.on("request", (request) => {
-      if (!request.url().startsWith("file:")) complaints.push(`request: ${request.url()}`);
+      // A download is made of an object of the page itself.
+      if (!/^(file|blob):/.test(request.url())) complaints.push(`request: ${request.url()}`);
     });
-    await page.goto(pathToFileURL(file).href);
+    await page.goto(pathToFileURL(file).href + fragment);
     return page;
   };
   try {
@@ -43,4 +44,10 @@ export async function browse(look) {
 /** Lets the page draw what was asked of it. */
 export async function drawn(page) {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+/** Lets the page put an enlarged chart back. */
+export async function closed(page) {
+  await page.waitForFunction(() => !document.querySelector("dialog figure"));
+  await drawn(page);
 }

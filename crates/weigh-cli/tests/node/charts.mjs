@@ -1,7 +1,7 @@
 // Charts answer to mouse, keyboard and finger, all of them together.
 
 import assert from "node:assert/strict";
-import { browse, drawn } from "./browser.mjs";
+import { browse, closed, drawn } from "./browser.mjs";
 
 await browse(async (open) => {
   const page = await open();
@@ -21,8 +21,7 @@ await browse(async (open) => {
   const at = async (share) => {
     const [left, top, width, height] = (await chart.locator("svg.chart").getAttribute("data-plot")).split(" ").map(Number);
     const box = await chart.locator("svg.chart").boundingBox();
-    const scale = box.width / 860;
-    return [box.x + (left + share * width) * scale, box.y + (top + height / 2) * scale];
+    return [box.x + left + share * width, box.y + top + height / 2];
   };
   const whole = await picture();
   const otherWhole = await picture(other);
@@ -61,8 +60,15 @@ await browse(async (open) => {
   assert.deepEqual(await picture(), whole);
   assert.ok(await showAll.isHidden());
 
-  // So do a double click and Escape; a drag that is given up changes nothing.
-  for (const back of [() => plot.dblclick(), () => page.keyboard.press("Escape")]) {
+  // So do Escape, and a double click on the enlarged chart; a drag that is given up changes nothing.
+  const doubleClick = async () => {
+    await chart.locator(".enlarge").click();
+    await page.locator("dialog .plot").dblclick();
+    await page.keyboard.press("Escape");
+    await closed(page);
+    await page.mouse.move(2, 2);
+  };
+  for (const back of [doubleClick, () => page.keyboard.press("Escape")]) {
     await drag(0.2, 0.4);
     await page.mouse.up();
     assert.notDeepEqual(await picture(), whole);

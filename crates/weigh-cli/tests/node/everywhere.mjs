@@ -6,7 +6,7 @@ import { browse } from "./browser.mjs";
 
 await browse(async (open) => {
   const plain = await open({ javaScriptEnabled: false });
-  const charts = plain.locator("svg.chart");
+  const charts = plain.locator("svg.chart:visible");
   assert.ok((await charts.count()) > 1);
   for (const chart of await charts.all()) assert.ok((await chart.boundingBox()).height > 100);
   for (const name of ["figures", "processes"]) {
@@ -16,15 +16,23 @@ await browse(async (open) => {
   }
   assert.equal(await plain.getByRole("button").count(), 0);
 
-  for (const options of [{}, { javaScriptEnabled: false }]) {
-    const phone = await open({ viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, ...options });
+  for (const [width, options] of [[360, {}], [390, {}], [390, { javaScriptEnabled: false }]]) {
+    const phone = await open({ viewport: { width, height: 740 }, isMobile: true, hasTouch: true, ...options });
+    if (!("javaScriptEnabled" in options)) {
+      await phone.evaluate(() => document.querySelectorAll("details").forEach((fold) => (fold.open = true)));
+    }
     const wide = await phone.locator("html").evaluate((root) => root.scrollWidth);
-    assert.ok(wide <= 360, `${wide} pixels wide`);
-    for (const part of ["h1", ".verdict", ".sheet", "figure"]) {
+    assert.ok(wide <= width, `${wide} pixels wide`);
+    for (const part of ["h1", ".verdict", ".sheet", "figure", ".lines"]) {
       const box = await phone.locator(part).first().boundingBox();
-      assert.ok(box.x >= 0 && box.x + box.width <= 360, part);
+      assert.ok(box.x >= 0 && box.x + box.width <= width, part);
     }
   }
+
+  // Without the script a part can be unfolded as well.
+  const fold = plain.locator("details.fold").first();
+  await fold.locator("summary").click();
+  assert.ok(await fold.locator("table, figure, li").first().isVisible());
 
   const colours = async (colorScheme) => {
     const page = await open({ colorScheme });

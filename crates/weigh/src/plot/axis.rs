@@ -6,7 +6,7 @@ use crate::quantity::Units;
 
 /// A tick on an axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AxisTick {
+pub(crate) struct AxisTick {
     /// The value.
     pub value: f64,
     /// How it is written.
@@ -88,8 +88,21 @@ const TIMES: [f64; 17] = [
 ];
 const DAY: f64 = 86_400.0;
 
-/// Ticks of time from zero up to `end`, about so many.
-pub(super) fn times(end: f64, about: usize) -> Vec<AxisTick> {
+/// Ticks of time from zero up to `end` on an axis of so many pixels, as many as fit with their
+/// labels; `axis.js` chooses the same ones.
+pub(crate) fn times(end: f64, width: f64) -> Vec<AxisTick> {
+    let most = ((width / 95.0) as usize).max(4);
+    let fits = |ticks: &Vec<AxisTick>| {
+        let widest = ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
+        let apart = ticks.get(1).map_or(f64::INFINITY, |second| second.value / end * width);
+        widest as f64 * 6.5 + 14.0 <= apart
+    };
+    let tried = (1..=most).rev().map(|about| about_times(end, about));
+    tried.into_iter().find(fits).unwrap_or_else(|| about_times(end, 1))
+}
+
+/// Ticks of time, about so many.
+fn about_times(end: f64, about: usize) -> Vec<AxisTick> {
     if end.is_nan() || end <= 0.0 {
         return vec![AxisTick { value: 0.0, label: "0".to_owned() }];
     }
@@ -168,13 +181,19 @@ mod tests {
     #[test]
     fn time_ticks_are_round_times() {
         assert_eq!(
-            labels(&times(3.0, 6)),
+            labels(&times(3.0, 600.0)),
             ["0", "0.5 s", "1.0 s", "1.5 s", "2.0 s", "2.5 s", "3.0 s"]
         );
-        assert_eq!(labels(&times(0.02, 4)), ["0", "5 ms", "10 ms", "15 ms", "20 ms"]);
-        assert_eq!(labels(&times(200.0, 4)), ["0", "1 min", "2 min", "3 min"]);
-        assert_eq!(labels(&times(5400.0, 3)), ["0", "30 min", "1 h", "1 h 30 min"]);
-        assert_eq!(labels(&times(10.0 * DAY, 5)), ["0", "2 d", "4 d", "6 d", "8 d", "10 d"]);
-        assert_eq!(times(0.0, 5).len(), 1);
+        assert_eq!(labels(&times(0.02, 400.0)), ["0", "5 ms", "10 ms", "15 ms", "20 ms"]);
+        assert_eq!(labels(&times(200.0, 400.0)), ["0", "1 min", "2 min", "3 min"]);
+        assert_eq!(labels(&times(10.0 * DAY, 500.0)), ["0", "2 d", "4 d", "6 d", "8 d", "10 d"]);
+        assert_eq!(times(0.0, 500.0).len(), 1);
+    }
+
+    #[test]
+    fn time_ticks_leave_space_for_their_labels() {
+        assert_eq!(labels(&times(5400.0, 350.0)), ["0", "30 min", "1 h", "1 h 30 min"]);
+        assert_eq!(labels(&times(5400.0, 200.0)), ["0", "1 h"]);
+        assert_eq!(labels(&times(4.6, 290.0)), ["0", "2 s", "4 s"]);
     }
 }

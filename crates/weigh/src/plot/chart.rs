@@ -255,6 +255,35 @@ impl Chart {
         drawn.into_iter().chain(marked).reduce(f64::max)
     }
 
+    /// Whether hardly anything happened in it: a gauge that did not change, or a rate too low to
+    /// matter. Reports show such charts last.
+    pub fn is_quiet(&self) -> bool {
+        /// Smaller changes of a gauge cannot be seen.
+        const VISIBLE: f64 = 0.02;
+        let top = self.highest().map_or(0.0, |peak| peak.value);
+        let least = match self.scale.name() {
+            _ if !self.form.is_rate() && self.form != ChartForm::Heatmap => 0.0,
+            "cores" | "share" => 0.01,
+            "count/s" => 10.0,
+            name if name.ends_with("bytes/s") => 64.0 * 1024.0,
+            _ => 0.0,
+        };
+        let is_flat = |series: &ChartSeries| {
+            let known = || series.values.iter().copied().filter(|value| value.is_finite());
+            let highest = known().fold(f64::NEG_INFINITY, f64::max);
+            known().all(|value| highest - value <= VISIBLE * highest.abs())
+        };
+        top <= least || (!self.form.is_rate() && self.series.iter().all(is_flat))
+    }
+
+    /// The largest series where the chart is highest, and its value there.
+    pub fn largest_at_top(&self) -> Option<(&ChartSeries, f64)> {
+        let top = self.highest()?;
+        let place = self.times.iter().position(|at| *at == top.at)?;
+        let known = self.series.iter().map(|series| (series, series.values[place]));
+        known.filter(|(_, value)| value.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// The highest value drawn: of one series, or of the stack.
     pub fn highest(&self) -> Option<ChartPeak> {
         let value_at = |place: usize| {
@@ -266,5 +295,50 @@ impl Chart {
         let known = points.filter_map(|(place, at)| Some(ChartPeak::at(*at, value_at(place)?)));
         // The first of equals: a constant level was reached when it began.
         known.reduce(|best, next| if next.value > best.value { next } else { best })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(scale: Scale, form: ChartForm, values: &[&[f64]]) -> Chart {
+        let series = |(colour, values): (usize, &&[f64])| ChartSeries {
+            name: colour.to_string(),
+            colour,
+            values: values.to_vec(),
+        };
+        Chart {
+            name: String::new(),
+            title: String::new(),
+            note: String::new(),
+            scale,
+            form,
+            times: (1..=values[0].len()).map(|at| at as f64).collect(),
+            series: values.iter().enumerate().map(series).collect(),
+            limits: Vec::new(),
+            peak: None,
+            timeline: Timeline::default(),
+        }
+    }
+
+    #[test]
+    fn gauge_that_hardly_changed_is_quiet_and_a_constant_high_rate_is_not() {
+        let level = |values: &[f64]| {
+            chart(Scale::level(Unit::Bytes), ChartForm::Lines, &[values]).is_quiet()
+        };
+        assert!(level(&[100.0, 99.0, f64::NAN]) && !level(&[100.0, 90.0]));
+        let rate = |values: &[f64]| {
+            chart(Scale::rate(Unit::Bytes), ChartForm::Rates, &[values]).is_quiet()
+        };
+        assert!(rate(&[10.0, 2000.0]) && !rate(&[1e8, 1e8]));
+    }
+
+    #[test]
+    fn largest_series_is_that_of_the_highest_moment() {
+        let values: [&[f64]; 2] = [&[5.0, 1.0, 2.0], &[0.0, 9.0, f64::NAN]];
+        let chart = chart(Scale::level(Unit::Bytes), ChartForm::Stack, &values);
+        let (series, value) = chart.largest_at_top().unwrap();
+        assert_eq!((series.colour, value), (1, 9.0));
     }
 }

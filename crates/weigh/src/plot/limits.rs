@@ -14,8 +14,8 @@ pub(super) struct LimitLines {
 }
 
 /// The names of the charts with a marked peak and a limit.
-pub(super) const MEMORY: &str = "memory";
-pub(super) const CPU: &str = "cpu";
+pub(crate) const MEMORY: &str = "memory";
+pub(crate) const CPU: &str = "cpu";
 
 impl LimitLines {
     /// Marks the peak of a chart as in the run's figures, and its limits where they are near the

@@ -5,7 +5,7 @@
 //! ```
 
 mod arrange;
-mod axis;
+pub(crate) mod axis;
 mod catalogued;
 pub mod chart;
 mod choose;
@@ -35,5 +35,6 @@ pub(crate) mod window;
 pub use chart::{Chart, ChartForm, ChartSeries, Scale};
 pub use choose::{Error, charts, names};
 pub use gather::{Gallery, Gatherer};
+pub(crate) use limits::{CPU, MEMORY};
 #[cfg(feature = "png")]
 pub use png::{Error as PngError, png};

@@ -24,7 +24,7 @@ pub use github::github;
 pub use html::html;
 pub use markdown::markdown;
 #[cfg(feature = "pdf")]
-pub use pdf::pdf;
+pub use pdf::{PdfExtent, pdf};
 pub use process_table::ProcessTable;
 pub use read::read;
 

@@ -1,10 +1,10 @@
 //! Reads a recording once for all parts of a report.
 
-use super::document::{ReportChapter, marks};
+use super::document::{OWN_CHAPTER, ReportChapter, marks};
 use super::gpus::worth_reporting;
 use super::{Document, ProcessTable};
 use crate::catalog::all_groups;
-use crate::plot::{Gallery, Gatherer};
+use crate::plot::{CPU, Gallery, Gatherer, MEMORY};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
 use crate::summary::Accumulator;
@@ -40,18 +40,31 @@ pub fn read(
     Ok(document)
 }
 
-/// The charts of the run, of GPUs, of its node and of weigh itself. GPUs that are not worth
-/// reporting come after the node.
+/// How many charts of GPUs are among the first.
+const LEADING_OF_GPUS: usize = 2;
+
+/// First the charts that every run is judged by, then those of the run, of GPUs, of its node and of
+/// weigh itself. GPUs that are not worth reporting come after the node.
 fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<ReportChapter> {
-    let chapter = |title: String, charts| ReportChapter { title, charts };
-    let mut all = [
-        chapter("The run".to_owned(), gallery.run),
-        chapter("GPUs over time".to_owned(), gallery.gpus),
-        chapter(format!("Node {host}"), gallery.node),
-        chapter("weigh itself".to_owned(), gallery.own),
+    let Gallery { mut run, mut gpus, node, own } = gallery;
+    let mut leading = Vec::new();
+    for name in [CPU, MEMORY] {
+        let place = run.iter().position(|chart| chart.name == name);
+        leading.extend(place.map(|place| run.remove(place)));
+    }
+    if gpus_worth_reporting {
+        leading.extend(gpus.drain(..gpus.len().min(LEADING_OF_GPUS)));
+    }
+    let mut all = vec![
+        ReportChapter::of("The run".to_owned(), run),
+        ReportChapter::of("GPUs over time".to_owned(), gpus),
+        ReportChapter::of(format!("Node {host}"), node),
+        ReportChapter::of(OWN_CHAPTER.to_owned(), own),
     ];
     if !gpus_worth_reporting {
         all.swap(1, 2);
     }
+    // In their own order, also where one is flat.
+    all.insert(0, ReportChapter { title: "At a glance".to_owned(), charts: leading });
     all.into_iter().filter(|chapter| !chapter.charts.is_empty()).collect()
 }

@@ -107,7 +107,7 @@ impl PlotArea {
         let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
         let width = (width - left - 16.0).max(40.0);
         let height = (bottom - 26.0 - top).max(40.0);
-        let times = axis::times(end, ((width / 95.0) as usize).max(2));
+        let times = axis::times(end, width);
         PlotArea { left, top, width, height, end, values, times }
     }
 

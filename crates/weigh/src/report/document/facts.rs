@@ -182,12 +182,11 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
         }
         (None, _) => unknown(FigureId::MemoryPeak),
     };
-    vec![
-        bar("CPU", mean, Some(all), busy),
-        bar("Memory", peak, memory, reached),
-        gpus::busy(summary),
-        gpus::memory(summary, units),
-    ]
+    let mut bars = vec![bar("CPU", mean, Some(all), busy), bar("Memory", peak, memory, reached)];
+    if !summary.gpus.is_empty() {
+        bars.extend([gpus::busy(summary), gpus::memory(summary, units)]);
+    }
+    bars
 }
 
 /// The machine.

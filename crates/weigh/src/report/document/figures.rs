@@ -29,6 +29,24 @@ const IMPORTANT_OF_GPUS: [FigureId; 3] =
 
 const NO_REASON: &str = "no reason was given";
 
+/// The topics in the order of a report.
+pub(super) const TOPICS: [&str; 8] =
+    ["CPU", "Memory", "I/O", "Network", "GPUs", "Energy", "Processes and kernel", "Other figures"];
+
+/// What a figure is about, in a word; figures of one topic are shown together.
+pub(super) fn topic(id: Option<FigureId>) -> &'static str {
+    match id.map(FigureId::family) {
+        Some("cpu") => "CPU",
+        Some("memory" | "swap" | "oom") => "Memory",
+        Some("io" | "disk") => "I/O",
+        Some("network" | "infiniband") => "Network",
+        Some("gpu" | "gpus") => "GPUs",
+        Some("energy") => "Energy",
+        Some("page" | "context" | "threads" | "files" | "processes") => "Processes and kernel",
+        _ => "Other figures",
+    }
+}
+
 /// The table of figures, the figure of each row, and how many rows are important.
 pub(super) struct FigureTable {
     pub(super) table: ReportTable,
@@ -44,7 +62,9 @@ pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable 
     let first = IMPORTANT.iter().chain(of_gpus).copied();
     let mut ids: Vec<FigureId> = first.filter(|id| figures.get(*id).is_some()).collect();
     let important = ids.len();
-    ids.extend(figures.iter().map(|(id, _)| id).filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+    // Without GPUs, their figures would repeat one reason.
+    let others = figures.iter().map(|(id, _)| id).filter(|id| is_expected(*id, summary));
+    ids.extend(others.filter(|id| !ids.contains(id)).collect::<Vec<_>>());
     let row = |id: &FigureId| figures.get(*id).map(|figure| row(*id, figure, units));
     let table = ReportTable {
         name: "figures".to_owned(),
@@ -146,13 +166,16 @@ fn when(figure: &Figure) -> ReportCell {
     ReportCell { text, number }
 }
 
+/// Whether a run on this machine has a figure: without GPUs, their figures are not missing.
+fn is_expected(id: FigureId, summary: &Summary) -> bool {
+    !id.is_of_gpus() || !summary.gpus.is_empty()
+}
+
 /// The unknown figures grouped by reason, a sentence for each reason.
 pub(super) fn unknown(summary: &Summary) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    // Without GPUs, their figures are not missing.
-    let is_missed = |id: FigureId| !id.is_of_gpus() || !summary.gpus.is_empty();
     let unknown = summary.figures.iter().filter(|(_, figure)| figure.value.is_none());
-    for (id, figure) in unknown.filter(|(id, _)| is_missed(*id)) {
+    for (id, figure) in unknown.filter(|(id, _)| is_expected(*id, summary)) {
         let reason = figure.reason.as_deref().unwrap_or(NO_REASON);
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, labels)) => labels.push(id.label()),

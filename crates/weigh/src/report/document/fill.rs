@@ -1,6 +1,6 @@
 //! Builds a report from manifest, summary, processes and charts.
 
-use super::{Document, ReportChapter, ReportTable, facts, figures, gpus, tables};
+use super::{Document, ProcessTimeline, ReportChapter, ReportTable, facts, figures, gpus, tables};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
@@ -27,6 +27,8 @@ impl Document {
             tables::nodes(summary, units),
             tables::left(summary),
         ];
+        let charts = chapters.iter().flat_map(|chapter| &chapter.charts);
+        let timeline = ProcessTimeline::of(participants, charts, summary.run.measured(), units);
         let figures = figures::table(summary, !participants.processes.is_empty(), units);
         Document {
             title: summary.run.name.clone(),
@@ -40,6 +42,7 @@ impl Document {
             figure_ids: figures.ids,
             important_figures: figures.important,
             chapters,
+            timeline,
             tables: tables
                 .into_iter()
                 .filter(|table: &ReportTable| !table.rows.is_empty())

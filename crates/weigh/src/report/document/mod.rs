@@ -9,8 +9,10 @@ mod gpus;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 pub(super) use tables::marks;
+pub use timeline::{ProcessTimeline, TimelineBar, TimelineRow, TimelineRowOf};
 
 use crate::catalog::FigureId;
 use crate::plot::Chart;
@@ -32,7 +34,7 @@ pub struct Document {
     pub verdict: Verdict,
     /// Findings, and what to do about them.
     pub findings: Vec<Advice>,
-    /// Utilisation of CPU, memory, GPU and GPU memory.
+    /// Utilisation of CPU and memory, and of GPUs where there are any.
     pub bars: Vec<Bar>,
     /// Every figure, with its method and bounds.
     pub figures: ReportTable,
@@ -40,8 +42,11 @@ pub struct Document {
     pub figure_ids: Vec<FigureId>,
     /// How many rows, from the first on, are important.
     pub important_figures: usize,
-    /// The charts: of the run first, then of each node, then of weigh itself.
+    /// The charts: what every run is judged by first, then of the run, of each node and of weigh
+    /// itself.
     pub chapters: Vec<ReportChapter>,
+    /// When phases and processes ran; `None` when there are none.
+    pub timeline: Option<ProcessTimeline>,
     /// Programs, processes, phases, nodes: the tables that are not empty.
     pub tables: Vec<ReportTable>,
     /// The machine.
@@ -65,6 +70,21 @@ impl Document {
     pub(super) fn important(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.figures.rows.iter().take(self.important_figures)
     }
+
+    /// The rows of the other figures by topic.
+    pub(super) fn topics(&self) -> Vec<(&'static str, Vec<Vec<ReportCell>>)> {
+        let mut topics: Vec<(&str, Vec<Vec<ReportCell>>)> = Vec::new();
+        let rows = self.figures.rows.iter().enumerate().skip(self.important_figures);
+        for (place, row) in rows {
+            let topic = figures::topic(self.figure_ids.get(place).copied());
+            match topics.iter_mut().find(|(known, _)| *known == topic) {
+                Some((_, rows)) => rows.push(row.clone()),
+                None => topics.push((topic, vec![row.clone()])),
+            }
+        }
+        topics.sort_by_key(|(topic, _)| figures::TOPICS.iter().position(|one| one == topic));
+        topics
+    }
 }
 
 /// The header of every PDF page.
@@ -80,13 +100,29 @@ pub struct PageHeader {
     pub date: String,
 }
 
+/// The title of the charts of weigh itself.
+pub(super) const OWN_CHAPTER: &str = "weigh itself";
+
 /// A group of charts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportChapter {
     /// What they are of.
     pub title: String,
-    /// The charts, the most important first.
+    /// The charts, the most important first, those in which little happened last.
     pub charts: Vec<Chart>,
+}
+
+impl ReportChapter {
+    /// A chapter with its quiet charts last.
+    pub(super) fn of(title: String, mut charts: Vec<Chart>) -> ReportChapter {
+        charts.sort_by_key(Chart::is_quiet);
+        ReportChapter { title, charts }
+    }
+
+    /// The charts in which something happened, and those in which hardly anything did.
+    pub(super) fn active_and_quiet(&self) -> (Vec<&Chart>, Vec<&Chart>) {
+        self.charts.iter().partition(|chart| !chart.is_quiet())
+    }
 }
 
 /// A label and its value.

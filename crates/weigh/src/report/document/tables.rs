@@ -43,9 +43,12 @@ fn seconds(value: Option<f64>) -> ReportCell {
 }
 
 /// CPU time of a process or program; `~` when it is from a sample, not from its exit.
+pub(super) fn cpu_text(value: f64, is_exact: bool) -> String {
+    format!("{}{}", if is_exact { "" } else { "~" }, quantity::seconds(value))
+}
+
 fn cpu_time(value: Option<f64>, is_exact: bool) -> ReportCell {
-    let mark = if is_exact { "" } else { "~" };
-    ReportCell::number(value, |value| format!("{mark}{}", quantity::seconds(value)))
+    ReportCell::number(value, |value| cpu_text(value, is_exact))
 }
 
 /// Unattributed CPU time of the run, where it is worth a line.

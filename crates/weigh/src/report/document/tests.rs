@@ -96,10 +96,8 @@ fn successful_run_says_so_in_its_verdict() {
     assert_eq!(fact(&document.header, "Ended"), "2023-11-14 22:13:28 UTC");
     assert_eq!(fact(&document.header, "Exit"), "exit 0");
     let shares: Vec<_> = document.bars.iter().map(|bar| (bar.label.as_str(), bar.share)).collect();
-    let expected =
-        [("CPU", Some(0.5)), ("Memory", Some(0.0625)), ("GPU", None), ("GPU memory", None)];
-    assert_eq!(shares, expected);
-    assert_eq!(document.bars[3].note, "no GPU was measured");
+    let expected = [("CPU", Some(0.5)), ("Memory", Some(0.0625))];
+    assert_eq!(shares, expected, "a machine without GPUs has no bar of them");
     let programs = &table(&document, "programs").rows;
     assert_eq!(texts(&programs[0]), ["work", "1", "1", "16.00 s", "512 MiB", "512 MiB"]);
     assert_eq!(programs[0][3].number, Some(16.0));
@@ -215,6 +213,20 @@ fn omitted_rows_are_counted() {
     let last = texts(programs.rows.last().unwrap());
     assert_eq!((last[0], last[1], last[2]), ("others", "400", "–"));
     assert!(programs.note.contains("The 400 lightest are one line"), "{}", programs.note);
+}
+
+#[test]
+fn figures_are_grouped_by_topic_and_none_is_lost() {
+    let mut run = ordinary();
+    ended_well(&mut run);
+    let document = document(run);
+    let topics = document.topics();
+    let names: Vec<&str> = topics.iter().map(|(topic, _)| *topic).collect();
+    assert_eq!(names[..3], ["CPU", "Memory", "I/O"]);
+    assert!(!names.contains(&"GPUs"), "a machine without GPUs has no figures of them");
+    assert!(!names.contains(&"Other figures"), "{names:?}");
+    let grouped: usize = topics.iter().map(|(_, rows)| rows.len()).sum();
+    assert_eq!(grouped + document.important_figures, document.figures.rows.len());
 }
 
 #[test]

@@ -11,8 +11,14 @@ function firstFrom(numbers, wanted) {
   return low;
 }
 
-/** Below this width a chart is redrawn instead of scaled: its text must stay readable. */
+/** Below this width values are shown above the curves, not beside the cursor. */
 const NARROW = 640;
+
+/** A chart is redrawn for another width, and not scaled: its text must stay readable. */
+const SAME_WIDTH = 3;
+
+/** The height of an enlarged chart: the window, less its title, legend and tools. */
+const largeHeight = () => Math.max(240, Math.min(innerHeight * 0.6, 640));
 
 class Chart {
   constructor(figure, drawn) {
@@ -60,17 +66,27 @@ class Chart {
     this.narrow = room > 0 && room < NARROW;
     this.whole = !view && this.hidden.size === 0;
     this.range = view ?? range;
-    this.box = this.narrow ? { ...box, fullWidth: room, width: room - (box.fullWidth - box.width) } : box;
+    const large = this.figure.closest("dialog") !== null;
+    const same = !large && (room === 0 || Math.abs(room - box.fullWidth) <= SAME_WIDTH);
+    this.box = same ? box : this.resized(room, large && !this.heat ? largeHeight() : box.fullHeight);
     const { fullWidth: width, fullHeight: height } = this.box;
     set(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
     this.group("series").removeAttribute("clip-path");
     this.group("series").removeAttribute("transform");
-    if (this.whole && !this.narrow) {
+    if (this.whole && same) {
       this.top = top;
       groups.forEach(([group, children]) => group.replaceChildren(...children));
     } else {
       this.redraw();
     }
+  }
+
+  /** The same box in another size: the margins stay. */
+  resized(fullWidth, fullHeight) {
+    const { box } = this.still;
+    const width = fullWidth - (box.fullWidth - box.width);
+    const height = fullHeight - (box.fullHeight - box.height);
+    return { ...box, fullWidth, fullHeight, width, height };
   }
 
   redraw() {

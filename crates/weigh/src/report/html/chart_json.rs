@@ -34,6 +34,7 @@ struct TimelineJson {
 
 #[derive(Debug, Serialize)]
 struct ChartJson {
+    name: String,
     title: String,
     scale: &'static str,
     form: &'static str,
@@ -74,11 +75,12 @@ impl Serialize for RoundedNumber {
 }
 
 impl ChartsJson {
-    /// Adds a chart; the script refers to it by index.
-    pub(super) fn push(&mut self, chart: &Chart) {
+    /// Adds a chart; returns its index, by which the script refers to it.
+    pub(super) fn push(&mut self, chart: &Chart) -> usize {
         let times = place_of(&mut self.times, TimesJson::of(&chart.times));
         let timeline = place_of(&mut self.timelines, TimelineJson::of(&chart.timeline));
         self.charts.push(ChartJson {
+            name: chart.name.clone(),
             title: printable(&chart.title),
             scale: chart.scale.name(),
             form: form(chart.form),
@@ -89,6 +91,7 @@ impl ChartsJson {
             peak: chart.peak.map(|peak| (peak.at, peak.value, peak.after)),
             highest: chart.top(),
         });
+        self.charts.len() - 1
     }
 }
 

@@ -1,9 +1,28 @@
-// The behaviour of the page: charts, sortable tables, text to copy.
+// The behaviour of the page: colours, charts, sortable tables, text to copy.
 
-/** Announces something to screen readers. */
-const live = element("p", "unseen");
-live.setAttribute("role", "status");
 document.querySelector("main").append(live);
+
+/** Switches between light and dark, and remembers it where the browser permits that. */
+function startTheme() {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+  const toggle = button("", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try {
+      localStorage.setItem("weigh-theme", root.dataset.theme);
+    } catch {
+      // Then it is for this page alone.
+    }
+    name();
+  });
+  const name = () => (toggle.textContent = isDark() ? "Light" : "Dark");
+  toggle.className = "tool";
+  toggle.title = "Switch the colours of the page";
+  dark.addEventListener("change", name);
+  name();
+  document.querySelector("nav.contents .inside").append(toggle);
+}
 
 function startCharts() {
   const written = document.getElementById("drawn");
@@ -11,16 +30,27 @@ function startCharts() {
   if (!written || figures.length === 0) return;
   const drawn = JSON.parse(written.textContent);
   const charts = figures.map((figure) => new Chart(figure, drawn));
-  const together = new Together(charts, live);
+  const together = new Together(charts);
   const keys = element(
     "p",
-    "how",
-    "Drag over a chart to see a part of the time, double-click to see all of it. " +
-      "With the keyboard: arrows move, + and \u2212 zoom, 0 shows all.",
+    "unseen",
+    "Enter enlarges, Escape closes. Arrows move, + and \u2212 zoom, 0 shows all.",
   );
   keys.id = "keys";
-  document.querySelector("section.chapter h2").after(keys);
+  document.querySelector("main").append(keys);
   charts.forEach((chart) => startLegend(chart, together));
+  const lines = document.querySelector(".lines");
+  if (lines) together.followers.push(new TimelineView(lines, together));
+  new PageLink(charts, together, new Large(charts, together));
+  document.querySelectorAll("[data-moment]").forEach(startMoment);
+  together.changed(true);
+}
+
+/** A time in a table is a link to that moment in the charts. */
+function startMoment(cell) {
+  const link = element("a", "", cell.textContent);
+  link.href = `#t=${Number(cell.dataset.number)}`;
+  cell.replaceChildren(link);
 }
 
 function startLegend(chart, together) {
@@ -93,23 +123,8 @@ function startFilter(table) {
   table.closest(".sheet").before(label);
 }
 
-async function copy(from) {
-  try {
-    await navigator.clipboard.writeText(from.textContent.trim());
-  } catch {
-    // Not every page opened from disk may write to the clipboard; copying a selection works.
-    getSelection().selectAllChildren(from);
-    document.execCommand("copy");
-  }
-}
-
 function startCopying(box) {
-  const made = button("Copy", async () => {
-    await copy(box.firstElementChild);
-    made.textContent = "Copied";
-    live.textContent = "Copied";
-    setTimeout(() => (made.textContent = "Copy"), 2000);
-  });
+  const made = copyButton("Copy", () => box.firstElementChild.textContent.trim());
   made.className = "copy";
   made.setAttribute("aria-label", `Copy the ${box.dataset.copy}`);
   box.append(made);
@@ -117,6 +132,7 @@ function startCopying(box) {
 
 document.documentElement.classList.add("alive");
 startCharts();
+startTheme();
 document.querySelectorAll(".sheet > table").forEach((table) => {
   startSorting(table);
   startFilter(table);

@@ -18,16 +18,19 @@ function node(name, attributes, text = "") {
 const line = (kind, x1, y1, x2, y2) => node("line", { class: kind, x1, y1, x2, y2 });
 const words = (kind, x, y, anchor, text) => node("text", { class: kind, x, y, "text-anchor": anchor }, text);
 
+/** The font size of labels. */
+const LETTER = 11;
+
 /** The approximate width of text. */
 function widthOf(text) {
-  const letter = (c) => (/[iljtfr .,:'|()]/.test(c) ? 4 : /[mwMW@%]/.test(c) ? 10.5 : c < "\u0080" ? 7 : 11);
-  return [...text].reduce((sum, c) => sum + letter(c), 0);
+  const letter = (c) => (/[iljtfr .,:'|()]/.test(c) ? 0.36 : /[mwMW@%]/.test(c) ? 0.95 : c < "\u0080" ? 0.63 : 1);
+  return [...text].reduce((sum, c) => sum + letter(c), 0) * LETTER;
 }
 
 /** As much of a name as fits; empty when that is too little. */
 function fitting(name, room) {
   if (widthOf(name) <= room) return name;
-  const letters = Math.floor(room / 7);
+  const letters = Math.floor(room / (0.63 * LETTER));
   return letters >= 3 ? `${[...name].slice(0, letters - 1).join("").trimEnd()}\u2026` : "";
 }
 

@@ -40,7 +40,7 @@ fn page_loads_no_other_resource() {
 fn hostile_name_is_escaped() {
     let page = page();
     assert!(!page.contains(EVIL) && !page.contains("<script>alert"));
-    assert_eq!(page.matches("</script").count(), 2, "the charts' and the page's own");
+    assert_eq!(page.matches("</script").count(), 3, "the charts' and two of the page's own");
     assert!(page.contains("&#60;/script&#62;&#60;script&#62;alert(1)"));
     assert!(page.contains("solver &#60;beta&#62; · weigh</title>"));
     assert_eq!(drawn(&page)["charts"][1]["series"][2]["name"], EVIL);
@@ -59,6 +59,42 @@ fn all_numbers_and_charts_work_without_script() {
     assert!(page.contains("no GPU is measured yet"), "why a bar is empty");
     let buttons = page.matches("<button").count();
     assert_eq!(buttons, 0, "buttons are added by the script");
+}
+
+#[test]
+fn script_and_style_are_small() {
+    let size = super::SCRIPT.len() + super::STYLE.len() + super::THEME.len();
+    assert!(size < 100_000, "{size} bytes");
+}
+
+#[test]
+fn caption_says_how_high_the_peak_was_and_who_had_most_of_it() {
+    let page = page();
+    assert!(page.contains("<p class=\"peak\">Peak 3.77 GiB at 4 min 46 s (all processes)</p>"));
+    assert!(page.contains(", most of it solver (3.00 cores)</p>"));
+}
+
+#[test]
+fn charts_in_which_little_happened_are_folded() {
+    let mut document = document();
+    let mut flat = document.chapters[1].charts[1].clone();
+    (flat.name, flat.title) = ("flat".to_owned(), "Open files".to_owned());
+    flat.series.iter_mut().for_each(|series| series.values.fill(7.0));
+    document.chapters[1].charts.insert(0, flat);
+    let page = unscripted(&html(&document).unwrap());
+    let (before, folded) = page.split_once("1 chart in which little happened").unwrap();
+    assert!(before.contains("id=\"chart-io\"") && !before.contains("id=\"chart-flat\""));
+    let (folded, _) = folded.split_once("</details>").unwrap();
+    assert!(folded.contains("Open files</span>") && folded.contains("id=\"chart-flat\""));
+}
+
+#[test]
+fn timeline_has_a_row_for_a_phase_and_one_for_a_program() {
+    let page = unscripted(&page());
+    let (_, timeline) = page.split_once("data-end=\"300\"").unwrap();
+    assert!(timeline.contains("solver <small>× 2</small>"));
+    assert!(timeline.contains("--a:50;--b:300;--l:1\" title=\"4002: 50 s to 300 s\""));
+    assert!(timeline.contains("class=\"row phase\""));
 }
 
 #[test]

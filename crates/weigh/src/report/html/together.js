@@ -1,22 +1,10 @@
 // All charts of the page together: one range of time, one cursor.
 
-function element(name, kind = "", text = "") {
-  const made = document.createElement(name);
-  if (kind) made.className = kind;
-  if (text) made.textContent = text;
-  return made;
-}
-
-function button(text, act) {
-  const made = element("button", "", text);
-  made.type = "button";
-  made.addEventListener("click", act);
-  return made;
-}
-
 class Together {
-  constructor(charts, live) {
-    Object.assign(this, { charts, live, view: null, cursor: null, active: null, row: undefined });
+  constructor(charts) {
+    Object.assign(this, { charts, view: null, cursor: null, pinned: null, active: null, row: undefined });
+    /** What else follows the range and the cursor: the timeline, the address. */
+    this.followers = [];
     this.end = Math.max(...charts.map((chart) => chart.still.range[1]));
     this.shortest = Math.max(this.end * 1e-4, 1e-5);
     this.waiting = false;
@@ -24,11 +12,12 @@ class Together {
     this.readout.setAttribute("aria-hidden", "true");
     this.range = element("p", "range");
     this.range.hidden = true;
-    this.range.append(element("span"), button("Show all", () => this.reset()));
+    this.link = copyButton("Copy link", () => location.href);
+    this.range.append(element("span"), this.link, button("Show all", () => this.reset()));
     document.querySelector("nav.contents .inside").append(this.range);
     charts.forEach((chart) => this.listen(chart));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.escape();
+      if (event.key === "Escape") this.escape(event);
     });
     const resized = new ResizeObserver(() => this.changed(true));
     charts.forEach((chart) => resized.observe(chart.plot));
@@ -45,15 +34,27 @@ class Together {
       if (this.stale) this.showRange();
       this.stale = false;
       this.charts.forEach((chart) => chart.showCursor(this.cursor));
+      this.followers.forEach((follower) => follower.follow(this));
       this.showReadout();
     });
   }
 
   showRange() {
-    this.range.hidden = this.view === null;
-    if (this.view === null) return;
-    const [from, to] = this.view.map((time) => pointed(time, this.view[1] - this.view[0]));
-    this.range.firstChild.textContent = `${from} to ${to}`;
+    this.range.hidden = this.view === null && this.pinned === null;
+    const words = [];
+    if (this.view) {
+      const [from, to] = this.view.map((time) => pointed(time, this.view[1] - this.view[0]));
+      words.push(`${from} to ${to}`);
+    }
+    if (this.pinned !== null) words.push(`at ${pointed(this.pinned, this.end)}`);
+    this.range.firstChild.textContent = words.join(", ");
+  }
+
+  /** Keeps the cursor at a time, whatever the pointer does. */
+  pin(time) {
+    this.pinned = time;
+    this.point(null, null);
+    this.changed(true);
   }
 
   look(from, to) {
@@ -63,6 +64,8 @@ class Together {
   }
 
   reset() {
+    this.pinned = null;
+    this.cursor = null;
     this.show(null);
   }
 
@@ -81,14 +84,21 @@ class Together {
   }
 
   point(chart, time, row) {
-    Object.assign(this, { active: chart, cursor: time, row });
+    Object.assign(this, { active: chart, cursor: time ?? this.pinned, row });
     this.changed(false);
   }
 
-  escape() {
-    if (this.drag) this.endDrag();
-    else if (this.view) this.reset();
-    else this.point(null, null);
+  escape(event) {
+    if (this.drag) {
+      this.endDrag();
+      event.preventDefault();
+    } else if (document.querySelector("dialog[open]")) {
+      // It closes by itself.
+    } else if (this.view || this.pinned !== null) {
+      this.reset();
+    } else {
+      this.point(null, null);
+    }
   }
 
   showReadout() {
@@ -121,7 +131,7 @@ class Together {
   say() {
     const chart = this.active;
     const readings = chart.readings(this.cursor).map(({ name, value }) => `${name} ${shown(chart.scale, value)}`);
-    this.live.textContent = `${pointed(this.cursor, chart.range[1] - chart.range[0])}: ${readings.join(", ")}`;
+    live.textContent = `${pointed(this.cursor, chart.range[1] - chart.range[0])}: ${readings.join(", ")}`;
   }
 
   listen(chart) {
@@ -173,9 +183,9 @@ class Together {
       const { drag } = this;
       if (drag?.chart !== chart) return;
       this.endDrag();
-      if (event.type === "pointerup" && drag.to !== undefined) {
-        this.look(Math.min(drag.from, drag.to), Math.max(drag.from, drag.to));
-      }
+      if (event.type !== "pointerup") return;
+      if (drag.to === undefined) this.clicked?.(chart, drag.from);
+      else this.look(Math.min(drag.from, drag.to), Math.max(drag.from, drag.to));
     };
     plot.addEventListener("pointerup", lift);
     plot.addEventListener("pointercancel", lift);
@@ -210,6 +220,7 @@ class Together {
       "=": () => this.zoom(0.5, chart),
       "-": () => this.zoom(2, chart),
       0: () => this.reset(),
+      Enter: () => this.clicked?.(chart, this.active === chart ? this.cursor : null),
     };
     if (!(event.key in keys)) return;
     event.preventDefault();

@@ -10,6 +10,7 @@ mod margins;
 mod opening;
 mod page;
 mod paint;
+mod short;
 #[cfg(test)]
 mod specimen;
 mod style;
@@ -45,11 +46,29 @@ const MAX_FIGURES: TableExtent = TableExtent { rows: usize::MAX, lines: 6 };
 /// Of other tables the first rows; the export has all.
 const MAX_OF_OTHERS: TableExtent = TableExtent { rows: 60, lines: 2 };
 
+/// How much of a report the file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PdfExtent {
+    /// What matters, on at most [`SHORT_PAGES`] pages.
+    Short,
+    /// Everything.
+    Full,
+}
+
+/// The most pages of a short report.
+pub const SHORT_PAGES: usize = 4;
+
 /// The report as the bytes of a PDF file.
-pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
+pub fn pdf(document: &Document, extent: PdfExtent) -> Result<Vec<u8>, Error> {
     let faces = Faces::new()?;
-    let mut composer = Composer::new(&faces);
-    compose(&mut composer, document);
+    let composer = match extent {
+        PdfExtent::Short => short::composed(document, &faces),
+        PdfExtent::Full => {
+            let mut composer = Composer::new(&faces);
+            compose(&mut composer, document);
+            composer
+        }
+    };
     let Composer { mut sheets, parts, .. } = composer;
     margins::add(&mut sheets, document, &faces);
 
@@ -72,17 +91,18 @@ fn compose(composer: &mut Composer, document: &Document) {
     }
     facts::add(composer, Some("Hardware"), &document.hardware);
     facts::add(composer, Some("What the monitor cost"), &document.monitor);
-    missing(composer, &document.missing);
+    missing(composer, &document.missing, usize::MAX);
 }
 
-fn missing(composer: &mut Composer, sentences: &[String]) {
+/// What could not be measured, at most so many sentences.
+fn missing(composer: &mut Composer, sentences: &[String], most: usize) {
     const STYLE: FontStyle = FontStyle::of(8.5);
     const INDENT: f32 = 12.0;
     let wrap = |sentence: &String| composer.faces.wrap(sentence, STYLE, WIDTH - INDENT, 6);
-    let points: Vec<Vec<String>> = sentences.iter().map(wrap).collect();
+    let points: Vec<Vec<String>> = sentences.iter().take(most).map(wrap).collect();
     let height = |lines: &Vec<String>| lines.len() as f32 * STYLE.leading();
     composer.heading("What could not be measured", points.first().map_or(STYLE.leading(), height));
-    if points.is_empty() {
+    if sentences.is_empty() {
         composer.text(LEFT, STYLE, "Everything requested was measured.");
     }
     for lines in points {
@@ -90,6 +110,10 @@ fn missing(composer: &mut Composer, sentences: &[String]) {
         composer.text(LEFT, STYLE, "•");
         composer.lines(LEFT + INDENT, STYLE, lines);
         composer.y += 3.0;
+    }
+    let more = sentences.len().saturating_sub(most);
+    if more > 0 {
+        composer.text(LEFT + INDENT, STYLE, format!("and {more} more"));
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn bare() -> Document {
         figures: table("figures", "Figures", &["Figure", "Value#"], Vec::new()),
         figure_ids: Vec::new(),
         important_figures: 0,
+        timeline: None,
         chapters: Vec::new(),
         tables: Vec::new(),
         hardware: Vec::new(),
@@ -67,7 +68,8 @@ pub(super) fn rich() -> Document {
         ],
         figures: figures(),
         figure_ids: Vec::new(),
-        important_figures: 0,
+        important_figures: 3,
+        timeline: None,
         chapters: vec![
             ReportChapter { title: "The run".to_owned(), charts: charts(6) },
             ReportChapter { title: "Node n1".to_owned(), charts: charts(4) },

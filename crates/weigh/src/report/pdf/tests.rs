@@ -8,7 +8,7 @@ use resvg::usvg;
 use super::page::{Area, Composer, HEADING, LEFT, PageItem};
 use super::specimen::{bare, hostile, rich, rich_and_hostile, table};
 use super::text::Faces;
-use super::{paint, pdf};
+use super::{PdfExtent, paint, pdf};
 use crate::host::skip::skipped;
 use crate::report::Document;
 
@@ -31,7 +31,7 @@ fn poppler(program: &str, pdf: &[u8], options: &[&str]) -> Option<String> {
 }
 
 fn text_of(document: &Document) -> Option<String> {
-    poppler("pdftotext", &pdf(document).unwrap(), &["-layout"])
+    poppler("pdftotext", &pdf(document, PdfExtent::Full).unwrap(), &["-layout"])
 }
 
 /// Text with line breaks and columns normalised.
@@ -89,7 +89,10 @@ fn every_page_has_header_and_footer() {
 
 #[test]
 fn the_pages_are_a4_and_the_file_says_what_it_is() {
-    let Some(facts) = poppler("pdfinfo", &pdf(&rich()).unwrap(), &["-isodates"]) else { return };
+    let Some(facts) = poppler("pdfinfo", &pdf(&rich(), PdfExtent::Full).unwrap(), &["-isodates"])
+    else {
+        return;
+    };
     let facts = flowing(&facts);
     for fact in ["Title: align-sample-17", "Creator: weigh 0.1.0", "(A4)", "2025-11-14T"] {
         assert!(facts.contains(fact), "{fact}: {facts}");
@@ -98,7 +101,7 @@ fn the_pages_are_a4_and_the_file_says_what_it_is() {
 
 #[test]
 fn fonts_are_embedded_as_subsets() {
-    let file = pdf(&rich()).unwrap();
+    let file = pdf(&rich(), PdfExtent::Full).unwrap();
     assert!(file.len() < 300_000, "{} bytes", file.len());
     let Some(fonts) = poppler("pdffonts", &file, &[]) else { return };
     let fonts: Vec<&str> = fonts.lines().skip(2).collect();
@@ -110,8 +113,11 @@ fn fonts_are_embedded_as_subsets() {
 
 #[test]
 fn the_same_report_gives_the_same_bytes() {
-    assert!(pdf(&rich()).unwrap() == pdf(&rich()).unwrap());
-    assert!(pdf(&rich_and_hostile()).unwrap() == pdf(&rich_and_hostile()).unwrap());
+    assert!(pdf(&rich(), PdfExtent::Full).unwrap() == pdf(&rich(), PdfExtent::Full).unwrap());
+    assert!(
+        pdf(&rich_and_hostile(), PdfExtent::Full).unwrap()
+            == pdf(&rich_and_hostile(), PdfExtent::Full).unwrap()
+    );
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn table_with_very_many_columns_is_set() {
     let columns = vec!["Bytes written#"; 40];
     let rows = vec![vec!["12,345,678".to_owned(); 40]; 3];
     let tables = vec![table("wide", "Wide", &columns, rows)];
-    assert!(pdf(&Document { tables, ..bare() }).is_ok());
+    assert!(pdf(&Document { tables, ..bare() }, PdfExtent::Full).is_ok());
 }
 
 /// The SVG features that charts use.

@@ -33,6 +33,10 @@ pub struct Process {
     pub id: ProcessId,
     /// The kernel's name for it.
     pub name: String,
+    /// The program that it ran last, named as in charts.
+    pub program: String,
+    /// The pid of the process that started it; `None` when its start is not recorded.
+    pub parent: Option<u32>,
     /// Its command line, as one would type it; `None` when it is not recorded.
     pub command: Option<String>,
     /// When it was first sampled, in seconds since the run began.
@@ -106,6 +110,8 @@ impl ProcessTable {
                 let command =
                     command.as_deref().filter(|words| words.iter().any(|word| !word.is_empty()));
                 listed.name = program::short_name(name);
+                listed.program.clone_from(&process.program);
+                listed.parent = process.parent;
                 listed.command = command.map(program::typed);
             }
             Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
@@ -169,6 +175,8 @@ impl Process {
         Process {
             id: process.id,
             name: process.name.clone(),
+            program: process.program.clone(),
+            parent: process.parent,
             command: None,
             first_sampled: at,
             exited_at: None,

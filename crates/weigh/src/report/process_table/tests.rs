@@ -49,6 +49,7 @@ fn a_process_keeps_its_values_across_exec() {
     let [process] = &participants.processes[..] else { panic!("one process") };
     assert_eq!((process.name.as_str(), process.largest_bytes), ("python3", Some(200 * MIB)));
     assert_eq!(process.cpu_seconds, Some(1.25));
+    assert_eq!((process.program.as_str(), process.parent), ("train.py", Some(1)));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::catalog::Unit;
 use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use crate::report::document::{
-    Advice, Bar, Document, Fact, PageHeader, ReportCell, ReportChapter, ReportColumn, ReportTable,
-    Verdict,
+    Advice, Bar, Document, Fact, PageHeader, ProcessTimeline, ReportCell, ReportChapter,
+    ReportColumn, ReportTable, TimelineBar, TimelineRow, TimelineRowOf, Verdict,
 };
 use crate::summary::Severity;
 
@@ -93,6 +93,44 @@ fn chart(
 fn series(name: &str, colour: usize, value: impl Fn(f64) -> f64) -> ChartSeries {
     let values = (0..=300).map(|at| value(f64::from(at))).collect();
     ChartSeries { name: name.to_owned(), colour, values }
+}
+
+/// A phase, and two processes of one program.
+fn timeline() -> ProcessTimeline {
+    let bar = |pid: Option<&str>, name: &str, from: f64, to: f64, lane: usize| TimelineBar {
+        pid: pid.map(str::to_owned),
+        name: name.to_owned(),
+        cpu_time: "1.00 s".to_owned(),
+        note: format!("{from} s to {to} s"),
+        from,
+        to,
+        lane,
+        colour: lane,
+    };
+    let row = |name: &str, of, bars: Vec<TimelineBar>| TimelineRow {
+        name: name.to_owned(),
+        depth: 0,
+        of,
+        cpu_time: String::new(),
+        is_brief: false,
+        lanes: bars.len(),
+        bars,
+    };
+    ProcessTimeline {
+        note: "A bar is a process.".to_owned(),
+        end: 300.0,
+        rows: vec![
+            row(EVIL, TimelineRowOf::Phase, vec![bar(None, EVIL, 260.0, 300.0, 0)]),
+            row(
+                "solver",
+                TimelineRowOf::Processes,
+                vec![
+                    bar(Some("4001"), EVIL, 0.0, 100.0, 0),
+                    bar(Some("4002"), "b", 50.0, 300.0, 1),
+                ],
+            ),
+        ],
+    }
 }
 
 /// The report.
@@ -255,8 +293,10 @@ pub(super) fn document() -> Document {
         ),
         figure_ids: Vec::new(),
         important_figures: 0,
+        timeline: Some(timeline()),
         chapters: vec![
-            ReportChapter { title: "The run".to_owned(), charts: vec![memory, cpu, io, processes] },
+            ReportChapter { title: "At a glance".to_owned(), charts: vec![memory, cpu] },
+            ReportChapter { title: "The run".to_owned(), charts: vec![io, processes] },
             ReportChapter { title: "Node node-a".to_owned(), charts: vec![heat] },
         ],
         tables: vec![table(
