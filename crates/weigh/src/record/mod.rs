@@ -45,7 +45,6 @@ pub use integrity::MemberLoss;
 pub use losses::Losses;
 pub use manifest::Manifest;
 pub use reader::Recording;
-#[cfg(feature = "parquet")]
 pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
 pub(crate) use stream::batch;

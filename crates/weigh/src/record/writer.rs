@@ -12,7 +12,7 @@ use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -36,6 +36,9 @@ const MOST_UNWRITTEN: usize = 4 << 20;
 
 /// Emptied batches that are retained for reuse.
 const SPARE_BATCHES: usize = 4;
+
+/// How often a writer that is finishing asks whether to give up.
+const POLL: Duration = Duration::from_millis(10);
 
 const RUN: &str = "run.json";
 
@@ -257,11 +260,11 @@ impl Writer {
         self.flush(now);
         self.report_dropped();
         self.jobs = None;
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        // The thread drops its end when it is done, which wakes this one.
+        while !matches!(self.emptied.recv_timeout(POLL), Err(RecvTimeoutError::Disconnected)) {
             if give_up() {
                 return vec!["the disk took too long, and weigh was asked to stop".to_owned()];
             }
-            std::thread::sleep(Duration::from_micros(200));
         }
         let joined = self.thread.take().map(JoinHandle::join);
         match joined {
@@ -280,6 +283,8 @@ struct Disk {
     unwritten_bytes: usize,
     /// The complete `run.json`, while a full disk refuses it.
     unwritten_manifest: Option<Manifest>,
+    /// `run.json`, until it is synced with the next batch: the command does not wait for it.
+    unsynced_manifest: Option<File>,
     streams: Vec<Stream>,
     faults: Vec<String>,
     page: IntegrityPage,
@@ -367,7 +372,8 @@ impl Disk {
         integrity.take_over(losses);
         let page = IntegrityPage::create(directory)?;
         page.write(&integrity)?;
-        integrity.files.insert(RUN.to_owned(), write_manifest(directory, manifest)?);
+        let (unsynced_manifest, seal) = write_manifest(directory, manifest)?;
+        integrity.files.insert(RUN.to_owned(), seal);
         let events = Out::of(directory.join(EVENTS), events);
         let host = directory.join(host_directory(&manifest.host.name));
         files::create_directory(&host)?;
@@ -382,6 +388,7 @@ impl Disk {
             events,
             unwritten: VecDeque::new(),
             unwritten_manifest: None,
+            unsynced_manifest: Some(unsynced_manifest),
             unwritten_bytes: 0,
             streams,
             faults: Vec::new(),
@@ -422,7 +429,8 @@ impl Disk {
     }
 
     fn write_manifest(&mut self, manifest: &Manifest) -> Result<(), Error> {
-        let seal = write_manifest(&self.directory, manifest)?;
+        let (file, seal) = write_manifest(&self.directory, manifest)?;
+        self.unsynced_manifest = Some(file);
         self.integrity.files.insert(RUN.to_owned(), seal);
         Ok(())
     }
@@ -448,7 +456,6 @@ impl Disk {
                 }
             }
         }
-        self.sync();
         let (rows, events) = self.integrity.counts();
         if rows + events == 0 && self.faults.is_empty() {
             self.merge_small_batches();
@@ -467,6 +474,9 @@ impl Disk {
         if let Err(error) = self.page.write(&self.integrity) {
             self.faults.push(error.to_string());
         }
+        // All at once, after the last write: after a crash in between the checksums tell.
+        self.page.begin_sync();
+        self.sync();
         self.page.sync();
     }
 
@@ -530,7 +540,11 @@ impl Disk {
         let mut outs: Vec<&mut Out> = outs.chain([&mut self.events]).collect();
         // Started for all of them first, so that one journal commit serves all: on ext4 a quarter
         // of the CPU of this thread.
+        let manifest = self.unsynced_manifest.take();
+        manifest.iter().for_each(files::begin_sync);
         outs.iter().for_each(|out| out.begin_sync());
+        // A file system that cannot is no reason to end a run.
+        manifest.iter().for_each(|file| drop(file.sync_data()));
         outs.iter_mut().for_each(|out| out.sync());
     }
 
@@ -629,11 +643,11 @@ impl Stream {
     }
 }
 
-fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<Seal, Error> {
+fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(File, Seal), Error> {
     let run =
         serde_json::to_vec_pretty(manifest).map_err(|error| Error::malformed(directory, error))?;
-    files::write_whole(&directory.join(RUN), &run)?;
-    Ok(Seal::of(&run))
+    let file = files::write_unsynced(&directory.join(RUN), &run)?;
+    Ok((file, Seal::of(&run)))
 }
 
 fn encoder(
