@@ -88,6 +88,15 @@ fn hint(error: &clap::Error) -> String {
         ContextValue::Strings(texts) => texts.last().cloned(),
         _ => None,
     });
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    if text(ContextKind::InvalidArg).contains("PID") && !text(ContextKind::InvalidValue).is_empty()
+    {
+        let name = text(ContextKind::InvalidValue);
+        return format!("by name: weigh watch {name}, or find the number: pgrep {name}");
+    }
     match suggestion {
         Some(suggestion) => format!("did you mean {suggestion}? see weigh --help"),
         None => "see weigh --help, or weigh VERB --help".to_owned(),

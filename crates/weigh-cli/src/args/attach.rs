@@ -85,12 +85,5 @@ pub(crate) struct Until {
 
 /// The number of a process.
 fn pid(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|pid| *pid > 0);
-    number.ok_or_else(|| match text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-        true => "no process can have this number".to_owned(),
-        false => format!(
-            "a number is expected; to follow programs by name: weigh watch {text}, or find the \
-             number: pgrep {text}"
-        ),
-    })
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| "not the number of a process".to_owned())
 }

@@ -287,8 +287,8 @@ fn hints_fit_the_mistake() {
         (2, &["rum", "--", "true"][..], "did you mean run?"),
         (126, &["run", "/tmp"], "name a program in it: weigh run -- /tmp/PROGRAM"),
         (127, &["run", ""], "there is no command"),
-        (2, &["attach", "python3"], "weigh watch python3"),
-        (2, &["attach", "0"], "no process can have this number"),
+        (2, &["attach", "python3"], "hint:  by name: weigh watch python3"),
+        (2, &["attach", "0"], "not the number of a process"),
         (2, &["watch", "x", "--under", "sh"], "pgrep sh"),
     ] {
         let refused = is_refused(code, &directory, &mut weigh(directory.path(), arguments));

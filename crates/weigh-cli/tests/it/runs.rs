@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
@@ -169,5 +169,5 @@ fn recording_that_is_being_written_is_listed_as_running_and_not_removed() {
     assert_eq!(listed(here, &[])[0]["is_running"], false);
     let done = output(&mut weigh(here, &["runs", "--prune", "--keep", "0", "--yes"]));
     assert!(text(&done).starts_with("removed "), "{done:?}");
-    assert_eq!(recordings(here), [PathBuf::new(); 0]);
+    assert!(recordings(here).is_empty());
 }
