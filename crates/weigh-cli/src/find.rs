@@ -43,7 +43,9 @@ fn failure(named: Option<&Path>, error: NotFound) -> Failure {
             let cause = format!("{cause}; the nearest:");
             Failure::new(what, cause, "list the runs: weigh runs").list(lines(&nearest))
         }
-        NotFound::TooFar { .. } => Failure::new(what, cause, "list the runs: weigh runs"),
+        NotFound::NotARecording { .. } | NotFound::TooFar { .. } => {
+            Failure::new(what, cause, "list the runs: weigh runs")
+        }
     }
 }
 

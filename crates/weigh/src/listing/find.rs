@@ -55,6 +55,12 @@ pub enum NotFound {
         /// Those with the most similar names; the newest when none is similar.
         nearest: Vec<RecordingId>,
     },
+    /// A directory without a recording.
+    #[error("{} is neither a recording nor a directory of recordings", directory.display())]
+    NotARecording {
+        /// Which one.
+        directory: PathBuf,
+    },
     /// There are fewer.
     #[error("there are {count} in {}", directory.display())]
     TooFar {
@@ -92,8 +98,11 @@ pub fn find(named: Option<&Path>, default: &Path) -> Result<PathBuf, NotFound> {
     let parent = named.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(default);
     let word = named.file_name().unwrap_or(named.as_os_str()).to_string_lossy();
-    let all = identified(directory)?;
-    choose(&word, directory, all)
+    let found = identified(directory).map_err(NotFound::from);
+    found.and_then(|all| choose(&word, directory, all)).map_err(|error| match named.is_dir() {
+        true => NotFound::NotARecording { directory: named.to_owned() },
+        false => error,
+    })
 }
 
 /// The recording in a directory that a word means.

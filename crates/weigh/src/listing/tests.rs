@@ -207,6 +207,8 @@ fn ambiguous_name_gives_what_it_could_be_and_an_unknown_one_the_nearest() {
     let empty = tempfile::tempdir().unwrap();
     assert!(matches!(found("", empty.path()), Err(NotFound::Empty { .. })));
     assert!(matches!(found("x", empty.path()), Err(NotFound::Empty { .. })));
+    let directory = empty.path().to_str().unwrap();
+    assert!(matches!(found(directory, path), Err(NotFound::NotARecording { .. })));
     let missing = empty.path().join("missing");
     assert!(matches!(found("x", &missing), Err(NotFound::Directory(_))));
 }
