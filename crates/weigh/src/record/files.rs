@@ -343,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn recording_is_locked_until_its_writer_is_gone() {
+    fn recording_is_locked_while_it_is_written() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("run");
         let mut claim = Claim::of(&path).unwrap();
         let events = claim.events().unwrap();
         drop(claim);
         assert!(is_locked(&path) && is_locked(&path), "asking changes nothing");
-        drop(events);
+        events.unlock().unwrap();
         assert!(!is_locked(&path));
         assert!(!is_locked(parent.path()), "no recording");
     }

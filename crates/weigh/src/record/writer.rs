@@ -478,6 +478,8 @@ impl Disk {
         self.page.begin_sync();
         self.sync();
         self.page.sync();
+        // Closing it is not enough while a forked process has not yet called exec.
+        let _ = self.events.file.unlock();
     }
 
     /// A later reader must know, also when weigh is killed next.
