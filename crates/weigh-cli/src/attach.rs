@@ -50,7 +50,7 @@ fn follow(follow: Follow, mut measurement: Measurement<'_>) -> Result<u8, Failur
     let followed = weigh::run::follow(&follow, &measurement.settings, begun);
     let Outcome { summary, recording, warnings, .. } =
         followed.inspect_err(|_| measurement.discard())?;
-    measurement.finish(summary, recording.as_deref(), warnings)?;
+    measurement.finish(summary, recording.as_deref(), warnings);
     Ok(0)
 }
 

@@ -30,7 +30,8 @@ pub(crate) struct File {
     gpus: Option<Vec<String>>,
     cgroup: Option<CgroupChoice>,
     command_lines: Option<bool>,
-    env: Option<bool>,
+    #[serde(alias = "env")]
+    limits: Option<bool>,
     units: Option<Units>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -166,7 +167,7 @@ impl File {
             own_cgroup: self.cgroup.map_or(default.own_cgroup, Into::into),
             cgroup: default.cgroup,
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
-            surroundings: args.env || self.env.unwrap_or(false),
+            surroundings: args.limits || self.limits.unwrap_or(false),
             host_root: args.host_root.clone().unwrap_or(default.host_root),
         })
     }

@@ -12,7 +12,7 @@ use weigh::model::Facts;
 use weigh::model::Gpu;
 use weigh::model::hardware::{Hardware, Surroundings};
 use weigh::quantity::{self, Units};
-use weigh::report::{hardware, text::Style};
+use weigh::report::hardware;
 use weigh::text::printable;
 
 use crate::args::{DoctorArgs, Format};
@@ -64,9 +64,11 @@ fn describe(host: &Host, args: &DoctorArgs) -> Result<u8, Failure> {
     let machine = Machine {
         host: Facts::of(host),
         hardware: Hardware::of(&host.root, live),
-        surroundings: args.env.then(|| Surroundings::of(&host.root, LimitsOf::Own, live.variable)),
+        surroundings: args
+            .limits
+            .then(|| Surroundings::of(&host.root, LimitsOf::Own, live.variable)),
     };
-    let style = Style { units: config::units(args.sizes.units)?, colour: true };
+    let style = print::style(config::units(args.sizes.units)?);
     print::out(&match args.format {
         Format::Text => hardware::text(&machine.hardware, machine.surroundings.as_ref(), style),
         Format::Json => json(&machine),

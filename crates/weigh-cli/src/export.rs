@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use weigh::compat::{gpu_tracker, oasis, perfmon, pytyche};
 use weigh::export::{self, ExportFormat, ExportOptions, Exported};
-use weigh::record::{Event, Recording, files};
+use weigh::record::{Event, Recording};
 
 use crate::args::{CompatTool, ExportArgs};
 use crate::failure::{Failure, USAGE, of_export, of_recording};
 use crate::progress::Bar;
-use crate::{print, show};
+use crate::{find, print};
 
 /// The default directory of exports, in the recording.
 const DIRECTORY: &str = "export";
@@ -37,13 +37,13 @@ pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
         force: args.force,
         spreadsheet_safe: args.spreadsheet_safe,
     };
-    let exported = match args.run.as_deref().and_then(many_runs) {
+    let exported = match args.run.as_deref().and_then(find::all_in) {
         Some(runs) => {
             let output = args.output.unwrap_or_else(|| PathBuf::from(DATASET));
             all(&runs, &options, &output)?
         }
         None => {
-            let directory = show::find(args.run)?;
+            let directory = find::one(args.run.as_deref())?;
             let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
             one(&directory, &options, &output)?
         }
@@ -63,7 +63,7 @@ pub(crate) fn at_end(recording: &Path, formats: &[ExportFormat]) -> Vec<String> 
 
 fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     use gpu_tracker::GpuTrackerFormat::{Csv, Json, Sqlite, Text};
-    let directory = show::find(args.run)?;
+    let directory = find::one(args.run.as_deref())?;
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
     let default = gpu_tracker::GpuTrackerOptions::default();
@@ -100,7 +100,7 @@ fn export_with(
     write: fn(&Recording, &Path, bool) -> Result<Exported, export::Error>,
 ) -> Result<u8, Failure> {
     refuse_gpu_tracker_options(&args, program)?;
-    let directory = show::find(args.run)?;
+    let directory = find::one(args.run.as_deref())?;
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
     let exported = write(&recording, &output, args.force).map_err(|error| of_export(&error))?;
@@ -112,10 +112,10 @@ fn export_with(
 /// perfmon's files, which are of all nodes of a job.
 fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
     refuse_gpu_tracker_options(&args, "perfmon")?;
-    let (runs, output) = match args.run.as_deref().and_then(many_runs) {
+    let (runs, output) = match args.run.as_deref().and_then(find::all_in) {
         Some(runs) => (runs, PathBuf::from(DATASET)),
         None => {
-            let directory = show::find(args.run)?;
+            let directory = find::one(args.run.as_deref())?;
             let output = directory.join(DIRECTORY);
             (vec![directory], output)
         }
@@ -151,13 +151,6 @@ fn refuse_gpu_tracker_options(args: &ExportArgs, program: &str) -> Result<(), Fa
 fn print_exported(exported: &Exported) {
     exported.missing.iter().for_each(|what| print::warning(what));
     print::files(&exported.files);
-}
-
-/// The recordings in a directory that is not one itself.
-fn many_runs(directory: &Path) -> Option<Vec<PathBuf>> {
-    let one = directory.join("run.json").exists();
-    let runs = files::recordings(directory).ok().filter(|_| !one)?;
-    (!runs.is_empty()).then_some(runs)
 }
 
 fn all(runs: &[PathBuf], options: &ExportOptions, output: &Path) -> Result<Exported, Failure> {

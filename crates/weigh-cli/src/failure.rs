@@ -1,6 +1,8 @@
 //! Errors for the user: what failed, why, and what to type.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::io::ErrorKind;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind as UsageError};
 use weigh::model::settings;
 use weigh::{destination, export, host, record, run};
 
@@ -11,6 +13,8 @@ pub(crate) struct Failure {
     pub what: String,
     /// Why.
     pub cause: String,
+    /// What the cause is about, a line each.
+    pub list: Vec<String>,
     /// What to type instead.
     pub hint: String,
     /// The exit code.
@@ -32,9 +36,16 @@ impl Failure {
         Failure {
             what: what.to_string(),
             cause: cause.to_string(),
+            list: Vec::new(),
             hint: hint.to_string(),
             code: FAILED,
         }
+    }
+
+    /// The same, with a list below the cause.
+    pub(crate) fn list(mut self, list: Vec<String>) -> Failure {
+        self.list = list;
+        self
     }
 
     /// The same, with another exit code.
@@ -48,9 +59,9 @@ impl Failure {
 pub(crate) fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
     if matches!(
         error.kind(),
-        ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        UsageError::DisplayHelp
+            | UsageError::DisplayVersion
+            | UsageError::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
         // A closed pipe is not an error.
         let _ = error.print();
@@ -73,9 +84,19 @@ fn hint(error: &clap::Error) -> String {
         [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
     let suggestion = suggested.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
-        ContextValue::Strings(texts) => texts.first().cloned(),
+        // The most similar one is the last.
+        ContextValue::Strings(texts) => texts.last().cloned(),
         _ => None,
     });
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    if text(ContextKind::InvalidArg).contains("PID") && !text(ContextKind::InvalidValue).is_empty()
+    {
+        let name = text(ContextKind::InvalidValue);
+        return format!("by name: weigh watch {name}, or find the number: pgrep {name}");
+    }
     match suggestion {
         Some(suggestion) => format!("did you mean {suggestion}? see weigh --help"),
         None => "see weigh --help, or weigh VERB --help".to_owned(),
@@ -96,6 +117,13 @@ impl From<run::Error> for Failure {
         let cause = error.to_string();
         match error {
             run::Error::Settings(error) => of_settings(&error),
+            run::Error::Command(host::child::Error::NotFound { program })
+                if program.trim().is_empty() =>
+            {
+                let cause = "the name of the program is empty: an unset variable, perhaps";
+                Failure::new("there is no command", cause, "name one: weigh run -- make -j8")
+                    .code(NOT_FOUND)
+            }
             run::Error::Command(host::child::Error::NotFound { program }) => Failure::new(
                 format!("cannot find {program}"),
                 cause,
@@ -109,7 +137,12 @@ impl From<run::Error> for Failure {
             )
             .code(NOT_FOUND),
             run::Error::Command(host::child::Error::NotExecutable { program, cause }) => {
-                let hint = format!("make it executable: chmod +x {program}");
+                let hint = match cause.kind() {
+                    ErrorKind::IsADirectory => {
+                        format!("name a program in it: weigh run -- {program}/PROGRAM")
+                    }
+                    _ => format!("make it executable: chmod +x {program}"),
+                };
                 Failure::new(format!("cannot execute {program}"), cause, hint).code(NOT_EXECUTABLE)
             }
             run::Error::Command(host::child::Error::Fork(_)) => Failure::new(

@@ -6,6 +6,7 @@ mod config;
 mod doctor;
 mod export;
 mod failure;
+mod find;
 mod gpu_tracker;
 mod import;
 mod inherited;
@@ -20,6 +21,7 @@ mod progress;
 mod report;
 mod result_file;
 mod run;
+mod runs;
 mod show;
 
 use std::process::ExitCode;
@@ -42,6 +44,8 @@ fn begin() -> ExitCode {
     let inherited = inherited::saved();
     let outcome = if gpu_tracker::is_invoked_as(std::env::args_os().next().as_deref()) {
         gpu_tracker::dispatch(inherited)
+    } else if let Some(text) = args::plain_mark() {
+        phase::mark(&text, inherited)
     } else {
         match Args::try_parse() {
             Ok(args) => dispatch(args, inherited),
@@ -71,7 +75,7 @@ fn dispatch(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, 
         Verb::Plot(options) => plot::plot(options),
         Verb::Merge(options) => merge::merge(options),
         Verb::Import(options) => import::import(options),
-        Verb::Runs { directory } => show::runs(&directory),
+        Verb::Runs(options) => runs::runs(options),
         Verb::Doctor(options) => doctor::doctor(options),
         Verb::Metrics { format } => metrics::metrics(format),
         Verb::Completions { shell } => pages::completions(shell),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weigh::model::settings::Settings;
+use weigh::model::settings::{Destination, Settings};
 use weigh::report::text;
 use weigh::summary::Summary;
 
@@ -10,6 +10,8 @@ use crate::args::{Measuring, SummaryFormat, Units};
 use crate::failure::{Failure, USAGE};
 use crate::result_file::ResultFile;
 use crate::{config, export, print, report, show};
+
+const STDOUT: i32 = 1;
 
 /// A measurement, with all options checked.
 pub(crate) struct Measurement<'a> {
@@ -26,12 +28,21 @@ impl<'a> Measurement<'a> {
         let file = config::read()?;
         let units = args.sizes.units.unwrap_or_else(|| file.units());
         let settings = file.settings(args, wait_all)?;
-        if args.format == SummaryFormat::Github && args.no_record {
-            let cause = "--format github is made from the recording, and there is none";
+        let is_markdown = matches!(args.format, Some(SummaryFormat::Github | SummaryFormat::Md));
+        if is_markdown && settings.destination == Destination::Nowhere {
+            let cause = "Markdown is made from the recording, and there is none";
             let hint = "leave out --no-record, or print it as text";
             return Err(Failure::new("cannot print this summary", cause, hint).code(USAGE));
         }
-        let file = args.summary.as_deref().map(open_summary).transpose()?;
+        let file = match (args.summary_fd, args.summary.as_deref()) {
+            (Some(number), _) => Some(ResultFile::descriptor(number)),
+            (None, Some(path)) if path == "-" => Some(ResultFile::descriptor(STDOUT)),
+            (None, path) => path.map(ResultFile::open),
+        };
+        let file = file.transpose().map_err(|cause| {
+            let hint = "name a file that can be written: --summary FILE";
+            Failure::new("cannot write the summary there", cause, hint).code(USAGE)
+        })?;
         Ok(Measurement { settings, args, units, file })
     }
 
@@ -53,12 +64,16 @@ impl<'a> Measurement<'a> {
         mut summary: Summary,
         recording: Option<&Path>,
         mut warnings: Vec<String>,
-    ) -> Result<(), Failure> {
+    ) {
         let (args, units) = (self.args, self.units);
-        if let Some(file) = self.file.take()
-            && let Err(why) = file.write(show::json(&summary)?.as_bytes())
-        {
-            warnings.push(why);
+        // The format is that of --summary, and stderr has text for people, as ever.
+        let on_stderr = args.format.filter(|_| self.file.is_none()).unwrap_or_default();
+        if let Some(file) = self.file.take() {
+            let format = args.format.unwrap_or(SummaryFormat::Json);
+            let written = self
+                .formatted(format, &summary, recording, false)
+                .and_then(|text| file.write(text.as_bytes()));
+            warnings.extend(written.err());
         }
         if let (Some(recording), false) = (recording, args.export.is_empty()) {
             warnings.extend(export::at_end(recording, &args.export));
@@ -76,41 +91,51 @@ impl<'a> Measurement<'a> {
                 Err(why) => warnings.push(why),
             }
         }
-        if args.format == SummaryFormat::Json && !args.quiet {
+        if on_stderr == SummaryFormat::Json && !args.quiet {
             // Printed beside the JSON they would make it invalid.
             summary.monitor.faults.append(&mut warnings);
         }
         warnings.iter().for_each(|warning| print::warning(warning));
         if args.quiet {
-            return Ok(());
+            return;
         }
-        print::err(&match args.format {
-            SummaryFormat::Json => show::json(&summary)?,
-            SummaryFormat::Github => github(recording, units.into())?,
-            SummaryFormat::Text => {
-                let style = text::Style { units: units.into(), colour: true };
-                let mut text = text::summary(&summary, recording, style);
-                if args.verbose {
-                    text.push_str(&show::every_figure(&summary));
+        match self.formatted(on_stderr, &summary, recording, true) {
+            Ok(mut text) => {
+                if on_stderr == SummaryFormat::Text {
+                    for file in &reports {
+                        text.push_str(&format!("  {:<10} {}\n", "report", file.display()));
+                    }
                 }
-                for file in &reports {
-                    text.push_str(&format!("  {:<10} {}\n", "report", file.display()));
-                }
-                text
+                print::err(&text);
             }
-        });
-        Ok(())
+            Err(why) => print::warning(&why),
+        }
     }
-}
 
-fn github(recording: Option<&Path>, units: weigh::quantity::Units) -> Result<String, Failure> {
-    let document = recording.map(|recording| report::read(recording, units)).transpose()?;
-    Ok(document.map_or_else(String::new, |document| weigh::report::github(&document)))
-}
-
-fn open_summary(path: &Path) -> Result<ResultFile, Failure> {
-    ResultFile::open(path).map_err(|cause| {
-        let hint = "name a file that can be written: --summary FILE";
-        Failure::new("cannot write the summary there", cause, hint).code(USAGE)
-    })
+    /// The summary in a format, or why that failed.
+    fn formatted(
+        &self,
+        format: SummaryFormat,
+        summary: &Summary,
+        recording: Option<&Path>,
+        colour: bool,
+    ) -> Result<String, String> {
+        let units = self.units.into();
+        let columns = if colour { print::err_columns() } else { text::COLUMNS };
+        let style = text::Style { units, colour, columns };
+        let formatted = match (format, recording) {
+            (SummaryFormat::Json, _) => show::json(summary),
+            (SummaryFormat::Text, _) => {
+                let mut text = text::summary(summary, recording, style);
+                if self.args.verbose {
+                    text.push_str(&show::every_figure(summary, style));
+                }
+                Ok(text)
+            }
+            (_, None) => return Err("no Markdown: there is no recording".to_owned()),
+            (SummaryFormat::Github, Some(recording)) => report::github(recording, units),
+            (SummaryFormat::Md, Some(recording)) => report::markdown(recording, units),
+        };
+        formatted.map_err(|failure| format!("{}: {}", failure.what, failure.cause))
+    }
 }

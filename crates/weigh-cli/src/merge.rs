@@ -10,47 +10,36 @@ use weigh::report::text;
 use crate::args::{Format, MergeArgs};
 use crate::failure::{Failure, USAGE, of_recording};
 use crate::progress::Bar;
-use crate::{config, print, show};
+use crate::{config, find, print, show};
 
 /// Merges recordings, and prints the summary.
 pub(crate) fn merge(args: MergeArgs) -> Result<u8, Failure> {
     let units = config::units(args.sizes.units)?;
     let mut recordings = Vec::new();
     for run in args.runs {
-        recordings.extend(recordings_in(&show::find(Some(run))?)?);
+        recordings.extend(opened(&run)?);
     }
     let merged = merge_all(&recordings, args.output.as_deref(), args.name.as_deref())?;
     let Merged { directory, summary, warnings } = merged;
     warnings.iter().for_each(|warning| print::warning(warning));
     print::out(&match args.format {
         Format::Json => show::json(&summary)?,
-        Format::Text => {
-            text::summary(&summary, Some(&directory), text::Style { units, colour: true })
-        }
+        Format::Text => text::summary(&summary, Some(&directory), print::style(units)),
     });
     Ok(0)
 }
 
-/// The recording in a directory, or all recordings in it that are not merged ones.
-fn recordings_in(directory: &Path) -> Result<Vec<Recording>, Failure> {
-    if directory.join("run.json").exists() {
-        let one = Recording::open(directory).map_err(|error| of_recording(&error))?;
-        return Ok(vec![one]);
-    }
-    let listed = files::recordings(directory).map_err(|error| of_recording(&error))?;
+/// The recording that is named, or all recordings in a directory that are not merged ones.
+fn opened(run: &Path) -> Result<Vec<Recording>, Failure> {
+    let open = |path: &Path| Recording::open(path).map_err(|error| of_recording(&error));
+    let Some(listed) = find::all_in(run) else { return Ok(vec![open(&find::one(Some(run))?)?]) };
     let mut recordings = Vec::new();
     // The oldest first, in the order in which workers were started.
     for path in listed.iter().rev() {
-        let one = Recording::open(path).map_err(|error| of_recording(&error))?;
+        let one = open(path)?;
         if !one.manifest().is_merged() {
             recordings.push(one);
         }
-    }
-    if recordings.is_empty() {
-        let cause =
-            format!("{}: neither a recording nor a directory of recordings", directory.display());
-        let hint = "list the recordings: weigh runs DIR";
-        return Err(Failure::new("cannot find recordings", cause, hint));
     }
     Ok(recordings)
 }

@@ -10,7 +10,7 @@ use weigh::record::Recording;
 
 use crate::args::{PictureFormat, PlotArgs, PlotTool};
 use crate::failure::{Failure, USAGE, of_file, of_recording};
-use crate::{config, print, show};
+use crate::{config, find, print};
 
 /// The default directory of pictures, in the recording.
 const DIRECTORY: &str = "plots";
@@ -37,7 +37,7 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
         let hint = "weigh plot --metric memory -o memory.svg, or name a directory: -o DIR";
         return Err(Failure::new("cannot draw several charts into a file", cause, hint).code(USAGE));
     }
-    let directory = show::find(args.run)?;
+    let directory = find::one(args.run.run.as_deref())?;
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
     print::losses(&recording);
     let units = config::units(args.sizes.units)?;

@@ -7,7 +7,10 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use terminal_size::{Height, Width, terminal_size_of};
+use weigh::quantity::Units;
 use weigh::record::Recording;
+use weigh::report::text::{COLUMNS, Style};
 use weigh::text::{printable, wrap};
 
 use crate::failure::Failure;
@@ -38,6 +41,21 @@ pub(crate) fn err(text: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
+/// The style of text on stdout.
+pub(crate) fn style(units: Units) -> Style {
+    Style { units, colour: true, columns: columns(terminal_size_of(std::io::stdout())) }
+}
+
+/// The width of a line on stderr.
+pub(crate) fn err_columns() -> usize {
+    columns(terminal_size_of(std::io::stderr()))
+}
+
+fn columns(size: Option<(Width, Height)>) -> usize {
+    // A terminal that does not know its size has 0.
+    size.map(|(Width(columns), _)| usize::from(columns)).filter(|n| *n > 0).unwrap_or(COLUMNS)
+}
+
 /// Whether stderr is a terminal.
 pub(crate) fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()
@@ -47,7 +65,9 @@ pub(crate) fn err_is_terminal() -> bool {
 pub(crate) fn failure(failure: &Failure) {
     // Names of files, phases and programs are untrusted text.
     let [what, cause, hint] = [&failure.what, &failure.cause, &failure.hint].map(|s| printable(s));
-    err(&format!("weigh: {what}\n  cause: {cause}\n  hint:  {hint}\n"));
+    let list: String =
+        failure.list.iter().map(|line| format!("         {}\n", printable(line))).collect();
+    err(&format!("weigh: {what}\n  cause: {cause}\n{list}  hint:  {hint}\n"));
 }
 
 /// Warns of what a recording lacks.

@@ -12,7 +12,7 @@ use weigh::report::{self, Document, PdfExtent};
 use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::{Failure, USAGE, of_file, of_recording};
 use crate::progress::Bar;
-use crate::{config, plot, print, show};
+use crate::{config, find, plot, print};
 
 /// The default directory of reports, in the recording.
 const DIRECTORY: &str = "report";
@@ -25,7 +25,7 @@ const PICTURE: svg::SvgOptions = svg::SvgOptions { width: 900.0, height: 380.0, 
 
 /// Writes reports, and prints the names of the files.
 pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {
-    let directory = show::find(args.run)?;
+    let directory = find::one(args.run.run.as_deref())?;
     let units = config::units(args.sizes.units)?;
     let place = match args.output {
         // Weigh may replace its own files in the recording.
@@ -60,6 +60,18 @@ pub(crate) fn read(directory: &Path, units: weigh::quantity::Units) -> Result<Do
     bar.step("reading the recording");
     report::read(&recording, units, |share| bar.show((share * 1000.0) as u64, 1000))
         .map_err(|error| of_recording(&error))
+}
+
+/// The short Markdown of a recording.
+pub(crate) fn github(directory: &Path, units: weigh::quantity::Units) -> Result<String, Failure> {
+    Ok(report::github(&read(directory, units)?))
+}
+
+/// The Markdown of a recording, without its pictures.
+pub(crate) fn markdown(directory: &Path, units: weigh::quantity::Units) -> Result<String, Failure> {
+    let mut document = read(directory, units)?;
+    document.chapters.clear();
+    Ok(report::markdown(&document, file_of))
 }
 
 /// Where reports are written to.

@@ -23,7 +23,7 @@ pub(crate) fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
         measurement.discard();
         exec_if_limited(error, &args.command, inherited)
     })?;
-    measurement.finish(summary, recording.as_deref(), warnings)?;
+    measurement.finish(summary, recording.as_deref(), warnings);
     Ok(end.exit.unwrap_or(End::Code(1)).exit_code() as u8)
 }
 

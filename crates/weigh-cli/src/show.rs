@@ -1,21 +1,21 @@
-//! `weigh show` and `weigh runs`.
+//! `weigh show`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weigh::catalog::FigureId;
 use weigh::compat::{python, pytyche};
-use weigh::quantity::{self, Units};
-use weigh::record::{Recording, files};
+use weigh::quantity::Units;
+use weigh::record::Recording;
 use weigh::report::{gpus, phases, text};
 use weigh::summary::{self, Figure, Summary};
 
 use crate::args::{ShowArgs, SummaryFormat};
 use crate::failure::{Failure, of_recording};
-use crate::{config, print, report};
+use crate::{config, find, print, report};
 
 /// Shows one recording.
 pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
-    let directory = find(args.run)?;
+    let directory = find::one(args.run.run.as_deref())?;
     if args.pytyche_summary {
         let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
         print::losses(&recording);
@@ -24,14 +24,20 @@ pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let units = config::units(args.sizes.units)?;
-    if args.format == SummaryFormat::Github {
-        print::out(&weigh::report::github(&report::read(&directory, units)?));
-        return Ok(0);
+    match args.format {
+        SummaryFormat::Github => print::out(&report::github(&directory, units)?),
+        SummaryFormat::Md => print::out(&report::markdown(&directory, units)?),
+        SummaryFormat::Text | SummaryFormat::Json => print_summary(&args, &directory, units)?,
     }
-    let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+    Ok(0)
+}
+
+/// Prints what a recording was summarised to, or its phases or GPUs.
+fn print_summary(args: &ShowArgs, directory: &Path, units: Units) -> Result<(), Failure> {
+    let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
     let summary = summary::of(&recording).map_err(|error| of_recording(&error))?;
     print::losses(&recording);
-    let style = text::Style { units, colour: true };
+    let style = print::style(units);
     print::out(&match args.format {
         SummaryFormat::Json if args.phases => json(&phases_json(&summary))?,
         SummaryFormat::Json if args.gpus => json(&gpus_json(&summary))?,
@@ -39,14 +45,14 @@ pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
         _ if args.phases => phases::table(&summary, style, args.verbose),
         _ if args.gpus => gpus::table(&summary, style),
         _ => {
-            let mut shown = text::summary(&summary, Some(&directory), style);
+            let mut shown = text::summary(&summary, Some(directory), style);
             if args.verbose {
-                shown.push_str(&every_figure(&summary));
+                shown.push_str(&every_figure(&summary, style));
             }
             shown
         }
     });
-    Ok(0)
+    Ok(())
 }
 
 /// pytyche's summary as JSON.
@@ -77,9 +83,12 @@ pub(crate) fn json(document: &impl serde::Serialize) -> Result<String, Failure> 
 }
 
 /// Every figure with its bounds, for people.
-pub(crate) fn every_figure(summary: &Summary) -> String {
-    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v}"));
+pub(crate) fn every_figure(summary: &Summary, style: text::Style) -> String {
     let row = |(id, figure): (FigureId, &Figure)| {
+        let number = |value: Option<f64>| {
+            let shown = |value| phases::quantity_of(id, value, style.units);
+            value.map_or_else(|| "-".to_owned(), shown)
+        };
         vec![
             id.name().to_owned(),
             number(figure.value),
@@ -91,54 +100,4 @@ pub(crate) fn every_figure(summary: &Summary) -> String {
     };
     let header = ["figure", "value", "method", "at least", "at most", "source"];
     format!("\n{}", print::table(&header, summary.figures.iter().map(row).collect()))
-}
-
-/// Finds a recording: a directory, a name under the default one, or the newest.
-pub(crate) fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let here = Path::new(files::DEFAULT_DIRECTORY);
-    let hint = "record one: weigh run -- CMD";
-    let Some(run) = run else {
-        let found = files::recordings(here)
-            .map_err(|error| Failure::new("no recordings found", error, hint))?;
-        return found
-            .into_iter()
-            .next()
-            .ok_or_else(|| Failure::new("no recordings found", "weigh-runs is empty", hint));
-    };
-    let named = here.join(&run);
-    Ok(if !run.join("run.json").exists() && named.join("run.json").exists() { named } else { run })
-}
-
-/// Lists recordings, newest first.
-pub(crate) fn runs(directory: &Path) -> Result<u8, Failure> {
-    let found = files::recordings(directory).map_err(|error| {
-        Failure::new("no recordings found", error, "record one: weigh run -- CMD")
-    })?;
-    let rows = found.iter().map(|path| row(path)).collect();
-    let header = ["run", "name", "end", "duration", "CPU time", "memory"];
-    print::out(&print::table(&header, rows));
-    Ok(0)
-}
-
-fn row(path: &Path) -> Vec<String> {
-    let name = weigh::text::printable(&path.file_name().unwrap_or_default().to_string_lossy());
-    let Ok(summary) = Recording::open(path).and_then(|recording| summary::of(&recording)) else {
-        return vec![name, "cannot be read".to_owned()];
-    };
-    let figure = |id, show: &dyn Fn(f64) -> String| {
-        summary.figures.value(id).map_or_else(|| "-".to_owned(), show)
-    };
-    let mut end =
-        summary.run.exit_code.map_or_else(|| "not recorded".to_owned(), |c| c.to_string());
-    if summary.run.ended.is_some() && !summary.run.complete {
-        end.push_str(", rows lost");
-    }
-    vec![
-        name,
-        weigh::text::printable(&summary.run.name),
-        end,
-        quantity::seconds(summary.run.duration_seconds),
-        figure(FigureId::CpuTime, &quantity::seconds),
-        figure(FigureId::MemoryPeak, &|value| quantity::bytes(value, Units::Binary)),
-    ]
 }

@@ -25,6 +25,7 @@ pub mod destination;
 pub mod export;
 #[cfg(feature = "measure")]
 pub mod host;
+pub mod listing;
 pub mod merge;
 pub mod model;
 #[cfg(feature = "measure")]

@@ -15,6 +15,7 @@ mod rate;
 mod report;
 mod rest;
 mod slowdown;
+mod start;
 mod table;
 mod tick;
 mod watch;
@@ -40,7 +41,7 @@ pub(crate) struct Options {
     /// Shorter and once each: to check that it works, the numbers are not reliable
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, first, rest, export or report
+    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, start, first, rest, export or report
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -58,7 +59,7 @@ pub(crate) struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 12] = [
+const MEASUREMENTS: [(&str, Measurement); 13] = [
     ("tick", tick::measure),
     ("watch", watch::measure),
     ("node", node::measure),
@@ -67,6 +68,7 @@ const MEASUREMENTS: [(&str, Measurement); 12] = [
     ("slowdown", slowdown::measure),
     ("rate", rate::measure),
     ("memory", tick::memory),
+    ("start", start::measure),
     ("first", first::measure),
     ("rest", rest::measure),
     ("export", export::measure),

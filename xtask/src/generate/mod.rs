@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: the pages of `docs/reference`, made from the code.
+//! `cargo xtask generate`: the pages of `docs/reference`, and a table of a guide, made from the code.
 //!
 //! A page that is written by hand beside the code it describes is wrong after
 //! the next change; these cannot be, because `cargo xtask test` compares them.
@@ -6,8 +6,7 @@
 mod command_line;
 mod metrics;
 mod summary;
-
-use std::path::PathBuf;
+mod tables;
 
 use anyhow::{Context, Result, bail};
 
@@ -26,13 +25,15 @@ pub(crate) fn run(check: bool) -> Result<()> {
         ("command-line.md", command_line::page(&weigh)?),
         ("summary.md", summary::page(&weigh)?),
     ];
+    let pages = pages
+        .map(|(name, text)| (format!("docs/reference/{name}"), format!("{HEAD}{text}")))
+        .into_iter()
+        .chain([(tables::GUIDE.to_owned(), tables::guide()?)]);
     let mut stale = Vec::new();
-    for (name, text) in pages {
-        let path = directory().join(name);
-        let text = format!("{HEAD}{text}");
-        let shown = format!("docs/reference/{name}");
+    for (shown, text) in pages {
+        let path = root().join(&shown);
         if !check {
-            std::fs::create_dir_all(directory()).context("docs/reference")?;
+            std::fs::create_dir_all(root().join("docs/reference")).context("docs/reference")?;
             std::fs::write(&path, text).with_context(|| shown.clone())?;
             println!("wrote {shown}");
         } else if !std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
@@ -43,10 +44,6 @@ pub(crate) fn run(check: bool) -> Result<()> {
         bail!("out of date: {}\n  to renew: cargo xtask generate", stale.join(", "));
     }
     Ok(())
-}
-
-fn directory() -> PathBuf {
-    root().join("docs/reference")
 }
 
 /// A table as Markdown has it.

@@ -26,7 +26,7 @@ Examples:
   ")]
 pub(crate) struct AttachArgs {
     /// The processes
-    #[arg(required_unless_present = "cgroup", value_name = "PID")]
+    #[arg(required_unless_present = "cgroup", value_name = "PID", value_parser = pid)]
     pub pids: Vec<u32>,
     /// A cgroup instead: its directory, or its path as in /proc/PID/cgroup
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pids", "wait_all"])]
@@ -64,7 +64,7 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "FILE|SET")]
     pub tools: Option<String>,
     /// Only descendants of this process, and until it exits
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = pid)]
     pub under: Option<u32>,
     /// Match names anywhere in the command line, also of an editor or a grep
     #[arg(long)]
@@ -81,4 +81,9 @@ pub(crate) struct Until {
     /// Stop after this long, like 30s or 2h
     #[arg(long = "for", value_parser = quantity::parse_duration, value_name = "TIME")]
     pub time: Option<Duration>,
+}
+
+/// The number of a process.
+fn pid(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| "not the number of a process".to_owned())
 }

@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
 use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::quantity;
 
 /// Write the tables of a recorded run for other tools
 ///
-/// One table for each kind of thing that was measured (node, cpu, run, process, own), and one
-/// each for the processes, phases and marks. A missing value is null. Files are named after
-/// their table; sqlite, xlsx and hdf5 have all tables in one file. A file gets its name only
-/// when it is complete.
+/// One table for each kind of thing that was measured, and one each for the processes, phases and
+/// marks: --table lists them. A missing value is null. Files are named after their table; sqlite,
+/// xlsx and hdf5 have all tables in one file. A file gets its name only when it is complete.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +27,8 @@ Examples:
   weigh export RUN --as perfmon -o job         what perfmon would for NVIDIA GPUs
 ")]
 pub(crate) struct ExportArgs {
-    /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
+    /// A recording: its directory, name or id; or a directory of recordings [default: last]
+    #[arg(value_name = "RUN")]
     pub run: Option<PathBuf>,
     /// File formats
     #[arg(short, long, value_delimiter = ',', required_unless_present = "compat_tool", conflicts_with = "compat_tool", value_name = "LIST", value_parser = export_format())]
@@ -40,7 +40,7 @@ pub(crate) struct ExportArgs {
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Only these tables [default: all that are not empty]
-    #[arg(long = "table", value_delimiter = ',', value_name = "LIST", value_parser = PossibleValuesParser::new(weigh::export::table_names()))]
+    #[arg(long = "table", value_delimiter = ',', value_name = "LIST", value_parser = table_name())]
     pub tables: Option<Vec<String>>,
     /// Counters as rates per second
     #[arg(long)]
@@ -96,6 +96,14 @@ pub(crate) enum CompatTool {
 fn cores(text: &str) -> Result<f64, String> {
     let cores = text.parse::<f64>().ok().filter(|cores| cores.is_finite() && *cores > 0.0);
     cores.ok_or_else(|| "it must be a number above 0".to_owned())
+}
+
+/// The tables of an export, and what each is about.
+fn table_name() -> PossibleValuesParser {
+    let described = |table: weigh::export::TableDescription| {
+        PossibleValue::new(table.name).help(format!("one row for {}", table.row))
+    };
+    PossibleValuesParser::new(weigh::export::table_descriptions().map(described))
 }
 
 /// The file formats that this weigh can write, by name.

@@ -67,17 +67,21 @@ pub(crate) struct Measuring {
     #[arg(long)]
     pub no_cmdline: bool,
     /// Also record resource limits, CPU affinity, NUMA distances and loaded modules
-    #[arg(long)]
-    pub env: bool,
+    #[arg(long, alias = "env")]
+    pub limits: bool,
     /// Where /proc and /sys of the machine are [default: /]
     #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,
-    /// Print the summary as text for people, JSON for programs, or Markdown for a CI comment
-    #[arg(long, value_enum, default_value_t)]
-    pub format: SummaryFormat,
-    /// Write the summary, as JSON, into this file
-    #[arg(long, value_name = "FILE")]
+    /// Format of the summary: on stderr, or where --summary writes it [default: text, and json
+    /// with --summary]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "text|json|github|md")]
+    pub format: Option<SummaryFormat>,
+    /// Write the summary also into this file; - is stdout, after what the command prints there
+    #[arg(long, value_name = "FILE|-")]
     pub summary: Option<PathBuf>,
+    /// Write the summary also to this open descriptor, like 3 with 3>out.json
+    #[arg(long, value_name = "N", conflicts_with = "summary")]
+    pub summary_fd: Option<i32>,
     #[command(flatten)]
     pub sizes: Sizes,
     /// Export the recording at the end, as weigh export does

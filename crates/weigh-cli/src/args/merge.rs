@@ -21,8 +21,8 @@ Examples:
   weigh export all --as oasis -o log       one report for oasislmf, of all workers
 ")]
 pub(crate) struct MergeArgs {
-    /// Recordings, their names under weigh-runs, or directories of recordings
-    #[arg(required = true, value_name = "DIR")]
+    /// Recordings: directories, names or ids; or directories of recordings
+    #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// Write into this directory, which must be new or empty [default: a new one in weigh-runs]
     #[arg(short, long, value_name = "OUT")]

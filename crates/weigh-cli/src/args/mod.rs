@@ -7,6 +7,7 @@ mod measuring;
 mod merge;
 mod report;
 mod run;
+mod runs;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub(crate) use measuring::Measuring;
 pub(crate) use merge::MergeArgs;
 pub(crate) use report::{PictureFormat, PlotArgs, PlotTool, ReportArgs, ReportFormat};
 pub(crate) use run::{CgroupChoice, PhaseArgs, RunArgs};
+pub(crate) use runs::{RunName, RunsArgs};
 
 /// Know what every run costs.
 ///
@@ -42,6 +44,14 @@ Examples:
   weigh doctor                        what can be measured here, and what cannot
 ";
 
+/// The text of `weigh mark TEXT`, when there is nothing else to parse: the whole command line takes
+/// longer to declare than a mark to send, and a script may send many.
+pub(crate) fn plain_mark() -> Option<String> {
+    let mut words = std::env::args_os().skip(1);
+    let (verb, text) = (words.next()?, words.next()?.into_string().ok()?);
+    (verb == "mark" && !text.starts_with('-') && words.next().is_none()).then_some(text)
+}
+
 // The help of a verb with options is at its options.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
@@ -61,12 +71,7 @@ pub(crate) enum Verb {
     Plot(PlotArgs),
     Merge(MergeArgs),
     Import(ImportArgs),
-    /// List the recordings here, newest first
-    Runs {
-        /// Directory of recordings
-        #[arg(default_value = weigh::record::files::DEFAULT_DIRECTORY)]
-        directory: PathBuf,
-    },
+    Runs(RunsArgs),
     Doctor(DoctorArgs),
     /// List every metric: name, unit, kind, source
     Metrics {
@@ -96,7 +101,7 @@ pub(crate) enum Verb {
 Examples:
   weigh doctor                       what can be measured here
   weigh doctor --hardware            the hardware of this machine
-  weigh doctor --hardware --env      and the limits of a run here
+  weigh doctor --hardware --limits   and the limits of a run here
   weigh doctor --hardware --format json | jq .hardware.cpu.microarchitecture
 ")]
 pub(crate) struct DoctorArgs {
@@ -104,8 +109,8 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub hardware: bool,
     /// With --hardware: also resource limits, CPU affinity, NUMA distances and loaded modules
-    #[arg(long, requires = "hardware")]
-    pub env: bool,
+    #[arg(long, alias = "env", requires = "hardware")]
+    pub limits: bool,
     /// Where /proc and /sys of the machine are [default: /]
     #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,
@@ -121,6 +126,8 @@ pub(crate) struct DoctorArgs {
 #[command(after_help = "\
 Examples:
   weigh show                         the newest run here
+  weigh show train                   the run of this name; weigh runs lists them
+  weigh show last~1                  the run before the last
   weigh show weigh-runs/2026-…       this one
   weigh show --phases                duration of each phase: count, total, mean ± std
   weigh show --phases -v             with every figure: min, max, mean, std
@@ -129,9 +136,9 @@ Examples:
   weigh show --pytyche-summary       what pytyche's ResourceSummary would have, as JSON
 ")]
 pub(crate) struct ShowArgs {
-    /// A recording's directory, or its name under weigh-runs [default: the newest]
-    pub run: Option<PathBuf>,
-    /// Text for people, JSON for programs, or Markdown for a CI comment
+    #[command(flatten)]
+    pub run: RunName,
+    /// Print on stdout as text for people, JSON for programs, or Markdown for CI or a wiki
     #[arg(long, value_enum, default_value_t)]
     pub format: SummaryFormat,
     #[command(flatten)]
@@ -168,8 +175,10 @@ pub(crate) enum SummaryFormat {
     Text,
     /// For programs
     Json,
-    /// Markdown for a comment on a pull request or a step's summary
+    /// Short Markdown, for a comment on a pull request or the summary of a step
     Github,
+    /// The whole report as Markdown, without pictures
+    Md,
 }
 
 /// How sizes are printed: an option of every verb that prints some.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::Sizes;
+use super::{RunName, Sizes};
 
 /// Write a report of a recorded run: figures, findings and charts
 ///
@@ -23,8 +23,8 @@ Examples:
   weigh show --format github                short Markdown for a CI comment
 ")]
 pub(crate) struct ReportArgs {
-    /// A recording's directory, or its name under weigh-runs [default: the newest]
-    pub run: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunName,
     /// Report formats
     #[arg(
         short,
@@ -91,8 +91,8 @@ Examples:
   weigh plot RUN --as oasis -o resource_report  the pictures oasislmf would draw
 ")]
 pub(crate) struct PlotArgs {
-    /// A recording's directory, or its name under weigh-runs [default: the newest]
-    pub run: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunName,
     /// Charts or metrics by name [default: every chart]
     #[arg(short, long = "metric", value_delimiter = ',', value_name = "LIST")]
     pub metrics: Vec<String>,

@@ -11,13 +11,16 @@ use super::Measuring;
 ///
 /// The command has weigh's own terminal, input and output, gets the signals that weigh gets,
 /// and its exit code is weigh's (128 plus the signal number when a signal killed it). The
-/// summary is printed on stderr when the command has exited.
+/// summary is printed on stderr when the command has exited; --summary also writes it to a
+/// file, to stdout or to a descriptor, after everything that the command has printed there.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
   weigh run -- python train.py
   weigh run --name nightly --label commit=abc123 -- ./build.sh
   weigh run -q --summary out.json -- ./solver      only the file, nothing on the terminal
+  weigh run --summary-fd 3 -- ./solver 3>out.json  JSON apart from what the command prints
+  weigh run --summary - --format github -- make >> \"$GITHUB_STEP_SUMMARY\"
   weigh run --wait-all -- ./start-daemon           wait for processes that outlive the command
   sudo weigh run --cgroup auto -- ./solver         exact memory peak of all processes together
   systemd-run --user --scope -p Delegate=yes weigh run --cgroup always -- ./solver

@@ -11,7 +11,9 @@ use tempfile::TempDir;
 use crate::cards::{GIB, card, machine, measured_on};
 use crate::python::{script, succeeds};
 use crate::recorded::{events, shown};
-use crate::weighed::{MIB, burner, can_mount, end_of, output, plain, weigh, weigh_path};
+use crate::weighed::{
+    MIB, burner, can_mount, end_of, output, plain, recordings, weigh, weigh_path,
+};
 
 /// Memory of a worker, and of the burner beside it.
 const SIZE: f64 = 64.0 * MIB;
@@ -314,6 +316,6 @@ fn recordings_that_cannot_be_merged_give_an_error_of_three_lines() {
     // Without -o it is written where recordings are, and is found there.
     let done = output(&mut weigh(path, &["merge", "one", "two", "--name", "both"]));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let made = fs::read_dir(path.join("weigh-runs")).unwrap().next().unwrap().unwrap();
-    assert!(made.file_name().to_string_lossy().ends_with("-both"), "{made:?}");
+    let made = recordings(path).remove(0);
+    assert!(made.to_string_lossy().ends_with("-both"), "{made:?}");
 }

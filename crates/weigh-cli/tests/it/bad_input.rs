@@ -279,3 +279,19 @@ fn directory_that_is_not_a_recording_is_not_shown() {
         is_refused(1, &directory, &mut weigh(directory.path(), &["show", name]));
     }
 }
+
+#[test]
+fn hints_fit_the_mistake() {
+    let directory = tempfile::tempdir().unwrap();
+    for (code, arguments, expected) in [
+        (2, &["rum", "--", "true"][..], "did you mean run?"),
+        (126, &["run", "/tmp"], "name a program in it: weigh run -- /tmp/PROGRAM"),
+        (127, &["run", ""], "there is no command"),
+        (2, &["attach", "python3"], "hint:  by name: weigh watch python3"),
+        (2, &["attach", "0"], "not the number of a process"),
+        (2, &["watch", "x", "--under", "sh"], "pgrep sh"),
+    ] {
+        let refused = is_refused(code, &directory, &mut weigh(directory.path(), arguments));
+        assert!(refused.contains(expected), "{arguments:?}: {refused}");
+    }
+}

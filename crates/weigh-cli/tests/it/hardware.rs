@@ -58,8 +58,8 @@ fn hardware_agrees_with_lscpu() {
 fn recording_has_the_hardware_and_on_request_the_limits() {
     let directory = tempfile::tempdir().unwrap();
     let mut shell = plain("sh", directory.path());
-    let line =
-        "ulimit -n 321; \"$1\" run -q -o plain -- true && \"$1\" run -q --env -o asked -- true";
+    let line = "ulimit -n 321; \"$1\" run -q -o plain -- true && \"$1\" run -q --limits -o asked -- true \
+         && \"$1\" run -q --env -o old-name -- true";
     shell.args(["-c", line, "sh"]).arg(weigh_path());
     shell.env("LOADEDMODULES", "gcc/12.2.0:/home/someone").env("TOKEN", "hunter2");
     assert!(output(&mut shell).status.success());
@@ -72,6 +72,7 @@ fn recording_has_the_hardware_and_on_request_the_limits() {
     assert_eq!(plain["hardware"]["cpu"], described(&[])["hardware"]["cpu"]);
     assert!(plain.get("surroundings").is_none());
     let surroundings = &with_limits["surroundings"];
+    assert_eq!(surroundings, &read("old-name")["surroundings"]);
     // weigh raises its own limit; the recorded one is the command's.
     assert_eq!(surroundings["limits"]["Max open files"]["soft"], 321);
     assert!(surroundings["cpus_allowed"].is_string(), "{surroundings}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::weighed::{Figure, can_mount, output, plain};
+use crate::weighed::{Figure, can_mount, output, plain, recordings};
 
 /// Runs a shell script with the real binary as `$WEIGH` and the loads as `$BURNER`, and gives
 /// its exit code, its stderr, and what it left as `summary.json`.
@@ -149,7 +149,7 @@ fn runs_that_start_at_the_same_time_are_all_recorded() {
     let runs = "seq 24 | xargs -P 12 -I{} \"$WEIGH\" run -q --name same -- true";
     let (code, stderr, _) = script(directory.path(), runs);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    assert_eq!(fs::read_dir(directory.path().join("weigh-runs")).unwrap().count(), 24);
+    assert_eq!(recordings(directory.path()).len(), 24);
 }
 
 #[test]

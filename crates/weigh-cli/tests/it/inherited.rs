@@ -172,7 +172,10 @@ fn limits_and_nice_value_are_unchanged() {
 fn only_the_recording_is_added_to_the_environment() {
     let (bare, weighed) = states(|| Ok(()));
     assert_eq!(bare["weigh_variables"], serde_json::json!(["WEIGH"]), "the test's own");
-    assert_eq!(weighed["weigh_variables"], serde_json::json!(["WEIGH", "WEIGH_RUN"]));
+    assert_eq!(
+        weighed["weigh_variables"],
+        serde_json::json!(["WEIGH", "WEIGH_INBOX", "WEIGH_RUN"])
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use serde_json::Value;
 
 use crate::recorded::{events, shown};
-use crate::weighed::{Weighed, burner, weighed_command};
+use crate::weighed::{Weighed, burner, recordings, weighed_command};
 
 fn arguments(arguments: &[&[u8]]) -> Vec<OsString> {
     arguments.iter().map(|argument| OsStr::from_bytes(argument).to_owned()).collect()
@@ -45,7 +45,7 @@ fn program_and_directory_that_are_not_utf8_are_measured() {
     let output = crate::weighed::output(command.arg(&program).args(["exit", "7"]));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(7));
-    let recording = fs::read_dir(odd.join("weigh-runs")).unwrap().next().unwrap().unwrap().path();
+    let recording = recordings(&odd).remove(0);
     let name = shown(&recording)["run"]["name"].as_str().unwrap().to_owned();
     assert!(name.starts_with("burn"), "{name:?}");
 }

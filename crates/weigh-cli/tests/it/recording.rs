@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::recorded::shown;
-use crate::weighed::{can_mount, output, plain, skipped, weigh, weighed_shell};
+use crate::weighed::{can_mount, output, plain, recordings, skipped, weigh, weighed_shell};
 
 /// Where two documents differ, a line each.
 fn differences(place: &str, one: &Value, other: &Value) -> String {
@@ -99,8 +99,8 @@ fn show_takes_the_newest_and_a_name_and_prints_text() {
     assert_eq!(newest.status.code(), Some(0), "showing a failed run is not a failure");
     let text = String::from_utf8(newest.stdout).unwrap();
     assert!(text.contains("first") && text.contains("exit 3"), "{text}");
-    let named = fs::read_dir(here.join("weigh-runs")).unwrap().next().unwrap().unwrap();
-    let again = output(weigh(here, &["show"]).arg(named.file_name()));
+    let named = &recordings(here)[0];
+    let again = output(weigh(here, &["show"]).arg(named.file_name().unwrap()));
     assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
 }
 

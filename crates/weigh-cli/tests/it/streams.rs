@@ -8,7 +8,8 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::weighed::{
-    LONG, end_of, is_alive, signal, wait_until, weigh, weighed, weighed_command, weighed_shell,
+    LONG, end_of, is_alive, output, plain, signal, wait_until, weigh, weighed, weighed_command,
+    weighed_shell,
 };
 
 #[test]
@@ -120,8 +121,8 @@ fn child_of_the_shell_before_exec_is_not_part_of_the_run() {
     // exec keeps the children of the shell: weigh starts with one.
     let script = "\"$BURNER\" cpu 300ms & exec \"$WEIGH\" run -q --no-record \
         --summary summary.json -- \"$BURNER\" sleep 500ms";
-    let mut command = crate::weighed::plain("sh", directory.path());
-    let output = crate::weighed::output(command.args(["-c", script]));
+    let mut command = plain("sh", directory.path());
+    let output = output(command.args(["-c", script]));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let summary = fs::read(directory.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
@@ -137,4 +138,70 @@ fn command_gets_its_arguments_unchanged() {
     let command: Vec<_> = arguments.iter().chain(&odd).map(|argument| (*argument).into()).collect();
     let run = weighed_command(&["--no-record", "-q"], &command).ended_with(0);
     assert_eq!(run.stdout, b"[][-i][--][a b][*][$HOME][--help][']");
+}
+
+/// A line of shell with weigh, and the exit code, stdout and stderr.
+fn in_a_shell(script: &str) -> (Option<i32>, String, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let done = output(plain("sh", directory.path()).args(["-c", script]));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn summary_follows_the_output_of_the_command_on_stdout() {
+    let script = "\"$WEIGH\" run -q --no-record --summary - -- sh -c 'echo mine; exit 3'";
+    let (code, stdout, stderr) = in_a_shell(script);
+    assert_eq!((code, stderr.as_str()), (Some(3), ""));
+    let json = stdout.strip_prefix("mine\n").unwrap_or_else(|| panic!("{stdout}"));
+    let summary: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(summary["run"]["exit_code"], 3);
+    // A file, too, is not truncated, and not written over.
+    let file = "echo before > out; \"$WEIGH\" run -q --no-record --summary - --format text \
+                -- echo mine >> out; cat out";
+    let (_, stdout, _) = in_a_shell(file);
+    assert!(stdout.starts_with("before\nmine\nweigh: echo"), "{stdout}");
+}
+
+#[test]
+fn summary_goes_to_a_descriptor_in_the_requested_format() {
+    for (format, begin) in [("github", "### true: exit 0\n"), ("md", "# true\n"), ("json", "{\n")] {
+        let script = format!(
+            "\"$WEIGH\" run --summary-fd 7 --format {format} -- true 7>seven; \
+             test -s seven && cat seven"
+        );
+        let (code, stdout, stderr) = in_a_shell(&script);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stdout.starts_with(begin), "{stdout}");
+        assert!(stderr.starts_with("weigh: true"), "stderr has the text all the same: {stderr}");
+    }
+}
+
+#[test]
+fn descriptor_of_the_summary_is_not_kept_from_the_command() {
+    let script = "\"$WEIGH\" run -q --no-record --summary-fd 7 -- sh -c 'echo mine >&7' 7>seven; \
+                  head -n 2 seven";
+    let (code, stdout, stderr) = in_a_shell(script);
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "mine\n{\n", ""));
+}
+
+#[test]
+fn format_without_a_destination_is_printed_on_stderr() {
+    let (_, stdout, stderr) = in_a_shell("\"$WEIGH\" run --format github -- true");
+    assert_eq!(stdout, "");
+    assert!(stderr.starts_with("### true: exit 0\n"), "{stderr}");
+}
+
+#[test]
+fn descriptor_that_cannot_be_written_is_refused_before_the_command_starts() {
+    for (options, redirection, why) in [
+        ("--summary-fd 9", "", "descriptor 9 is not open"),
+        ("--summary-fd 7", "7</dev/null", "descriptor 7 is open for reading only"),
+        ("--summary -", ">&-", "stdout is not open"),
+    ] {
+        let script = format!("\"$WEIGH\" run {options} -- touch ran {redirection}; ls >&2");
+        let (_, _, stderr) = in_a_shell(&script);
+        assert!(stderr.contains(why), "{options}: {stderr}");
+        assert!(!stderr.contains("\nran"), "{options}: {stderr}");
+    }
 }

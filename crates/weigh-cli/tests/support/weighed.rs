@@ -27,7 +27,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 28] = [
+const VARIABLES: [&str; 29] = [
     "WEIGH_TEST_NODE",
     "WEIGH_TEST_NVML",
     "WEIGH_TEST_PYTHON",
@@ -35,6 +35,7 @@ const VARIABLES: [&str; 28] = [
     "WEIGH_TEST_SKIPPED",
     "WEIGH_TEST_STRICT",
     "WEIGH_RUN",
+    "WEIGH_INBOX",
     "WEIGH_PHASE",
     "WEIGH_INTERVAL",
     "WEIGH_OUTPUT",
@@ -102,6 +103,12 @@ pub(crate) fn weigh<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Comma
     let mut command = plain(weigh_path(), directory);
     command.args(arguments);
     command
+}
+
+/// The directories in the default place of recordings.
+pub(crate) fn recordings(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory.join("weigh-runs")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
 /// Runs a command to its end, and returns its output.

@@ -37,7 +37,7 @@ use arrow_schema::SchemaRef;
 #[cfg(feature = "parquet")]
 pub use dataset::dataset;
 pub use formats::ExportFormat;
-pub use tables::names as table_names;
+pub use tables::{TableDescription, descriptions as table_descriptions, names as table_names};
 pub use window::TimeBound;
 
 use crate::destination;

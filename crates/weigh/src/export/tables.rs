@@ -20,8 +20,58 @@ use crate::model::{End, ProcessId, Usage, numbering};
 use crate::record::{self, BaselinedBatches, Event, Recording};
 use crate::summary::{self, Method};
 
+/// A table that an export may have, for help and guides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableDescription {
+    /// Its name.
+    pub name: &'static str,
+    /// What one of its rows is about.
+    pub row: &'static str,
+    /// The columns that identify a row.
+    pub keys: &'static str,
+}
+
 /// Tables made from events.
-const EVENT_TABLES: [&str; 3] = ["processes", "phases", "marks"];
+const EVENT_TABLES: [TableDescription; 3] = [
+    TableDescription {
+        name: "processes",
+        row: "each process: name, command, when and how it exited, its own CPU time, and that with \
+              the children it reaped",
+        keys: "time, pid, started",
+    },
+    TableDescription {
+        name: "phases",
+        row: "each phase, with the CPU time and memory that weigh show --phases has",
+        keys: "time, id",
+    },
+    TableDescription { name: "marks", row: "each mark", keys: "time" },
+];
+
+fn measured(scope: Scope) -> TableDescription {
+    let (row, keys) = match scope {
+        Scope::Node => ("the machine at one tick", "time"),
+        Scope::Cpu => ("one CPU at one tick, with --per-cpu", "time, cpu"),
+        Scope::Nic => ("one network device at one tick", "time, device"),
+        Scope::IbPort => ("one InfiniBand port at one tick", "time, port"),
+        Scope::Disk => ("one disk at one tick", "time, device"),
+        Scope::Energy => ("one energy domain or power meter at one tick", "time, domain"),
+        Scope::Gpu => ("one GPU at one tick", "time, gpu"),
+        Scope::GpuProcess => ("one process on one GPU at one tick", "time, gpu, pid, started"),
+        Scope::Run => (
+            "the run as a whole at one tick: CPU time, memory, processes, threads, I/O, GPUs",
+            "time",
+        ),
+        Scope::Cgroup => ("the cgroup of the run at one tick, with --cgroup", "time"),
+        Scope::Process => ("one process at one tick in which it ran", "time, pid, started"),
+        Scope::Own => ("weigh itself at one tick", "time"),
+    };
+    TableDescription { name: scope.name(), row, keys }
+}
+
+/// All possible tables.
+pub fn descriptions() -> impl Iterator<Item = TableDescription> {
+    Scope::ALL.into_iter().map(measured).chain(EVENT_TABLES)
+}
 
 /// One table, an iterator over its batches.
 pub(super) struct ExportTable<'a> {
@@ -54,7 +104,7 @@ impl Iterator for ExportTable<'_> {
 
 /// The names of all possible tables.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Scope::ALL.into_iter().map(Scope::name).chain(EVENT_TABLES)
+    descriptions().map(|table| table.name)
 }
 
 /// The requested tables of a recording, or all that are not empty; and what is missing.
@@ -95,7 +145,7 @@ pub(super) fn of<'a>(
         let batches = BatchSource::Recorded(Box::new(batches));
         tables.push(ExportTable { name: scope.name(), schema, rows, batches });
     }
-    for name in EVENT_TABLES.into_iter().filter(|name| is_wanted(name)) {
+    for name in EVENT_TABLES.map(|table| table.name).into_iter().filter(|name| is_wanted(name)) {
         let made = event_table(recording, name, &mut missing).map_err(Cause::from)?;
         // A run without phases has no table of phases, unless it is requested.
         if made.num_rows() > 0 || wanted.is_some() {

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 /// The variable by which a command finds the recording it runs in.
 pub const RUN_VARIABLE: &str = "WEIGH_RUN";
 
+/// The variable by which a script finds the pipe for its phases and marks.
+pub const INBOX_VARIABLE: &str = "WEIGH_INBOX";
+
 /// The recording this process runs in, if it is part of a run.
 pub fn running_recording() -> Option<PathBuf> {
     variable(RUN_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)

@@ -70,12 +70,22 @@ impl SockDiag {
         Ok(SockDiag { socket: NetlinkSocket::open(SOCK_DIAG, 0)? })
     }
 
+    /// Whether connections can be listed: asks for those in no state, for which the kernel walks
+    /// no table.
+    pub fn check(&mut self) -> Result<(), Error> {
+        self.list(0, |_| {})
+    }
+
     /// Calls `each` with every connection and every listening socket.
-    pub fn connections(&mut self, mut each: impl FnMut(&Connection)) -> Result<(), Error> {
+    pub fn connections(&mut self, each: impl FnMut(&Connection)) -> Result<(), Error> {
+        self.list(STATES, each)
+    }
+
+    fn list(&mut self, states: u32, mut each: impl FnMut(&Connection)) -> Result<(), Error> {
         // `struct inet_diag_req`: family, ports and addresses are ignored.
         let mut request = [0; 60];
         (request[0], request[3]) = (libc::AF_INET as u8, WITH_INFO);
-        request[52..56].copy_from_slice(&STATES.to_ne_bytes());
+        request[52..56].copy_from_slice(&states.to_ne_bytes());
         self.socket.send(GET, LIST, &request)?;
         let ended = self.socket.answer(|bytes| {
             for message in messages(bytes) {

@@ -1,6 +1,6 @@
 //! Directories and files of a recording: private to the user, never half written.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -12,6 +12,9 @@ use super::Error;
 
 /// Where recordings go by default.
 pub const DEFAULT_DIRECTORY: &str = "weigh-runs";
+
+/// What keeps the default directory out of a repository: git ignores all in it, this file too.
+const IGNORE: &str = ".gitignore";
 
 /// The file by which a directory is claimed.
 pub(super) const EVENTS: &str = "events.jsonl";
@@ -67,7 +70,11 @@ impl Claim {
 
     fn take(directory: PathBuf, made: usize) -> Result<Claim, Error> {
         match create_file(&directory.join(EVENTS)) {
-            Ok(events) => Ok(Claim { directory, made, events: Some(events) }),
+            Ok(events) => {
+                // Where the file system has no locks, [`is_locked`] says nothing.
+                let _ = events.try_lock();
+                Ok(Claim { directory, made, events: Some(events) })
+            }
             Err(Error::File { source, .. })
                 if source.kind() == std::io::ErrorKind::AlreadyExists =>
             {
@@ -108,6 +115,12 @@ pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize
         builder
     };
     private(true).create(parent).map_err(|source| Error::file(parent, source))?;
+    if missing > 0 {
+        // Recordings are not source code. A directory without it is as good.
+        let _ = create_file(&parent.join(IGNORE)).and_then(|mut file| {
+            file.write_all(b"*\n").map_err(|source| Error::file(parent, source))
+        });
+    }
     let mut path = parent.join(name);
     for number in 2.. {
         match private(false).create(&path) {
@@ -160,16 +173,34 @@ pub fn create_file(path: &Path) -> Result<File, Error> {
         .map_err(|source| Error::file(path, source))
 }
 
-/// Writes a file under a temporary name first, so that it exists complete or not at all.
+/// Writes a file under a temporary name first, so that it exists complete or not at all, also
+/// after a crash of the machine.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
+    replace(path, content, |file| file.sync_data()).map(drop)
+}
+
+/// The same without waiting for the disk, for a file that can be made again or that the caller
+/// syncs: it returns the open file.
+pub fn write_unsynced(path: &Path, content: &[u8]) -> Result<File, Error> {
+    replace(path, content, |_| Ok(()))
+}
+
+fn replace(
+    path: &Path,
+    content: &[u8],
+    sync: impl Fn(&File) -> std::io::Result<()>,
+) -> Result<File, Error> {
     let partial = partial_name(path);
     let written = create_file(&partial).and_then(|mut file| {
         let failed = |source| Error::file(&partial, source);
         file.write_all(content).map_err(failed)?;
-        file.sync_data().map_err(failed)
+        sync(&file).map_err(failed)?;
+        Ok(file)
     });
-    let renamed = written
-        .and_then(|()| std::fs::rename(&partial, path).map_err(|source| Error::file(path, source)));
+    let renamed = written.and_then(|file| {
+        std::fs::rename(&partial, path).map_err(|source| Error::file(path, source))?;
+        Ok(file)
+    });
     if renamed.is_err() {
         // Nothing more can be done about a file that cannot be removed either.
         let _ = std::fs::remove_file(&partial);
@@ -201,6 +232,10 @@ pub fn discard(directory: &Path, made: usize) {
 /// Removes a created directory, and the parents created for it, if they are empty.
 fn remove_empty(directory: &Path, made: usize) {
     for above in directory.ancestors().take(made) {
+        let mut inside = std::fs::read_dir(above).into_iter().flatten().flatten();
+        if above != directory && inside.all(|entry| entry.file_name() == IGNORE) {
+            let _ = std::fs::remove_file(above.join(IGNORE));
+        }
         // What is left of a run that did not happen is a nuisance at worst.
         let _ = std::fs::remove_dir(above);
     }
@@ -217,6 +252,14 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     // Names begin with the time.
     found.sort_unstable_by(|one, other| other.file_name().cmp(&one.file_name()));
     Ok(found)
+}
+
+/// Whether a writer has this recording open: it holds a lock from its claim to its end. The kernel
+/// releases the lock of a writer that was killed.
+pub fn is_locked(directory: &Path) -> bool {
+    let events = open_regular(&directory.join(EVENTS));
+    let held = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    events.is_ok_and(held)
 }
 
 /// Whether a directory looks like a recording; an export has files of some of its names.
@@ -273,6 +316,21 @@ mod tests {
     }
 
     #[test]
+    fn git_ignores_a_directory_of_recordings_that_weigh_has_made() {
+        let above = tempfile::tempdir().unwrap();
+        let parent = above.path().join(DEFAULT_DIRECTORY);
+        drop(Claim::new_in(&parent, "refused").unwrap());
+        assert!(!parent.exists(), "a run that did not happen leaves nothing behind");
+        let recorded = Claim::new_in(&parent, "run").unwrap();
+        assert_eq!(std::fs::read_to_string(parent.join(".gitignore")).unwrap(), "*\n");
+        drop(Claim::new_in(&parent, "refused").unwrap());
+        assert!(parent.join(".gitignore").exists() && recorded.directory.exists());
+        std::fs::remove_file(parent.join(".gitignore")).unwrap();
+        let _again = Claim::new_in(&parent, "again").unwrap();
+        assert!(!parent.join(".gitignore").exists(), "the user's choice");
+    }
+
+    #[test]
     fn a_run_that_did_not_happen_leaves_nothing_behind() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
@@ -282,6 +340,19 @@ mod tests {
         create_directory(&path.join("host")).unwrap();
         discard(&path, claim.made);
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn recording_is_locked_while_it_is_written() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run");
+        let mut claim = Claim::of(&path).unwrap();
+        let events = claim.events().unwrap();
+        drop(claim);
+        assert!(is_locked(&path) && is_locked(&path), "asking changes nothing");
+        events.unlock().unwrap();
+        assert!(!is_locked(&path));
+        assert!(!is_locked(parent.path()), "no recording");
     }
 
     #[test]

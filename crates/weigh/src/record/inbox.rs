@@ -3,6 +3,10 @@
 //! A named pipe in the recording's directory. A line of at most PIPE_BUF bytes arrives whole
 //! whatever other processes write; a pipe without a reader refuses at once, so no measured process
 //! ever waits for a monitor that has exited.
+//!
+//! weigh sends JSON with the time at which it was sent. A shell sends a line of plain text, without
+//! a process: `printf 'mark loaded\n' 1<>"$WEIGH_INBOX"`. Opened for reading and writing the pipe
+//! never blocks; opened for writing alone it would, once the monitor is gone.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -28,7 +32,7 @@ pub const MOST_EACH_SECOND: u32 = 5_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ControlMessage {
     /// When it was sent by the machine's monotonic clock, in nanoseconds: the run's clock where
-    /// both are in the machine's time namespace.
+    /// both are in the machine's time namespace. A time in the future is when it arrives.
     pub nanoseconds: u64,
     /// The phase inside whose command it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +46,40 @@ pub struct ControlMessage {
     /// Its content: a phase's start or end, or a mark.
     #[serde(flatten)]
     pub event: Event,
+}
+
+/// The pipe of the recording in a directory.
+pub fn path(directory: &Path) -> PathBuf {
+    directory.join("inbox")
+}
+
+impl ControlMessage {
+    /// Reads a line: JSON, or `mark TEXT`, `phase NAME` and `phase-end` of a shell. What a shell
+    /// sends has the time at which it arrives.
+    fn parse(line: &[u8]) -> Option<ControlMessage> {
+        if line.starts_with(b"{") {
+            return serde_json::from_slice(line).ok();
+        }
+        let line = std::str::from_utf8(line).ok()?.trim();
+        let event =
+            match line.split_once(' ').map_or((line, ""), |(kind, text)| (kind, text.trim())) {
+                ("mark", text) if !text.is_empty() => Event::Mark { text: text.to_owned() },
+                ("phase", name) if !name.is_empty() => {
+                    Event::PhaseStart { id: String::new(), name: name.to_owned(), parent: None }
+                }
+                ("phase-end", "") => {
+                    Event::PhaseEnd { id: String::new(), usage: None, end: None, account: None }
+                }
+                _ => return None,
+            };
+        Some(ControlMessage {
+            nanoseconds: u64::MAX,
+            within: None,
+            sender_rss_bytes: None,
+            helper: None,
+            event,
+        })
+    }
 }
 
 /// The reading end, which the monitor holds.
@@ -58,7 +96,7 @@ pub struct Inbox {
 impl Inbox {
     /// Creates the pipe in a recording's directory.
     pub fn create(directory: &Path) -> Result<Inbox, Error> {
-        let path = directory.join("inbox");
+        let path = path(directory);
         let failed = |source: std::io::Error| Error::file(&path, source);
         rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .map_err(|errno| failed(errno.into()))?;
@@ -96,18 +134,14 @@ impl Inbox {
                 continue;
             }
             self.taken += 1;
-            messages.extend(
-                serde_json::from_slice::<ControlMessage>(line).ok().filter(is_run_event).map(
-                    |mut message| {
-                        // The message itself: only its receiver knows how long it is.
-                        if let Some(helper) = &mut message.helper {
-                            helper.io.written_bytes += line.len() as u64;
-                            helper.io.write_calls += 1;
-                        }
-                        message
-                    },
-                ),
-            );
+            messages.extend(ControlMessage::parse(line).filter(is_run_event).map(|mut message| {
+                // The message itself: only its receiver knows how long it is.
+                if let Some(helper) = &mut message.helper {
+                    helper.io.written_bytes += line.len() as u64;
+                    helper.io.write_calls += 1;
+                }
+                message
+            }));
         }
         self.pending.drain(..whole);
         // A process that writes endlessly without newlines gets no more of our memory.
@@ -152,7 +186,7 @@ pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> 
 
 /// Sends a control message to the recording that is running in a directory.
 pub fn send_message(directory: &Path, message: &ControlMessage) -> Result<(), Error> {
-    let path = directory.join("inbox");
+    let path = path(directory);
     let failed = |source: std::io::Error| Error::file(&path, source);
     let mut line = serde_json::to_vec(message).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
@@ -198,9 +232,25 @@ mod tests {
         let fault = Event::Fault { source: "x".into(), why: "y".into() };
         send(directory.path(), Duration::ZERO, fault).unwrap();
         let path = directory.path().join("inbox");
-        std::fs::write(&path, b"hello\n{\"nanoseconds\":1}\n\xff\n").unwrap();
+        let invalid = b"hello\n{\"nanoseconds\":1}\n\xff\nmark\nphase \nphase-end x\nmark \xff\n\n";
+        std::fs::write(&path, invalid).unwrap();
         send(directory.path(), Duration::ZERO, mark("kept")).unwrap();
         assert_eq!(inbox.take(Duration::ZERO).len(), 1);
+    }
+
+    #[test]
+    fn shell_sends_marks_and_phases_as_plain_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut inbox = Inbox::create(directory.path()).unwrap();
+        std::fs::write(path(directory.path()), "mark a  b {}\nphase solve it\nphase-end\n")
+            .unwrap();
+        let messages = inbox.take(Duration::ZERO);
+        assert!(messages.iter().all(|message| message.nanoseconds == u64::MAX));
+        let events: Vec<Event> = messages.into_iter().map(|message| message.event).collect();
+        let (id, parent) = (String::new(), None);
+        let phase = Event::PhaseStart { id: id.clone(), name: "solve it".to_owned(), parent };
+        let end = Event::PhaseEnd { id, usage: None, end: None, account: None };
+        assert_eq!(events, [mark("a  b {}"), phase, end]);
     }
 
     #[test]

@@ -164,6 +164,10 @@ impl IntegrityPage {
         self.file.write_all_at(&page, 0).map_err(|source| Error::file(&self.path, source))
     }
 
+    pub(super) fn begin_sync(&self) {
+        files::begin_sync(&self.file);
+    }
+
     pub(super) fn sync(&self) {
         // A file system that cannot is no reason to end a run.
         let _ = self.file.sync_data();

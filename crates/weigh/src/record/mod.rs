@@ -46,7 +46,6 @@ pub use integrity::MemberLoss;
 pub use losses::Losses;
 pub use manifest::Manifest;
 pub use reader::Recording;
-#[cfg(feature = "parquet")]
 pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
 #[cfg(test)]

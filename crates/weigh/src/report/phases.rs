@@ -205,7 +205,7 @@ fn unknown_figures(names: &[&str], style: Style) -> String {
 }
 
 /// A value of a figure in its unit, as text.
-pub(super) fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
+pub fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
     match id.unit() {
         FigureUnit::Bytes => quantity::bytes(value, units),
         FigureUnit::Seconds => quantity::seconds(value),

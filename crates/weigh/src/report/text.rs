@@ -1,5 +1,8 @@
 //! The summary as a few lines of text for a terminal.
 //!
+//! The first three lines have what most readers want: outcome and duration, CPU time, memory. Where
+//! the terminal is too narrow for a column of notes, they are below the value.
+//!
 //! Text from outside (names, reasons) is shown with control characters escaped: a process may have
 //! any name.
 
@@ -9,19 +12,36 @@ use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::summary::phases::Named;
 use crate::summary::{Figure, Finding, Method, Run, RunOutcome, Severity, Summary};
-use crate::text::{printable, wrap};
+use crate::text::{ellipsize_middle, printable, wrap};
 
 /// Most phase names listed: a summary must fit on a screen.
 const MAX_PHASES: usize = 20;
 
 /// Style of the text.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// The units of sizes.
     pub units: Units,
     /// Whether to use colours.
     pub colour: bool,
+    /// The width of a line.
+    pub columns: usize,
 }
+
+impl Default for Style {
+    fn default() -> Style {
+        Style { units: Units::default(), colour: false, columns: COLUMNS }
+    }
+}
+
+/// The width of a line where there is no terminal.
+pub const COLUMNS: usize = 80;
+
+/// Wider lines are harder to read.
+const MAX_COLUMNS: usize = 140;
+
+/// Fewer columns have no place for notes beside the values.
+const MIN_COLUMNS_FOR_NOTES: usize = 72;
 
 pub(super) const BOLD: &str = "\x1b[1m";
 pub(super) const DIM: &str = "\x1b[2m";
@@ -37,6 +57,20 @@ impl Style {
 
     pub(super) fn bytes(self, value: f64) -> String {
         quantity::bytes(value, self.units)
+    }
+
+    /// The last column of text: the one after it stays empty, because some terminals wrap there.
+    fn end(self) -> usize {
+        self.columns.min(MAX_COLUMNS).saturating_sub(1)
+    }
+
+    fn has_notes_beside(self) -> bool {
+        self.columns >= MIN_COLUMNS_FOR_NOTES
+    }
+
+    /// The column where notes begin.
+    fn notes(self) -> usize {
+        if self.has_notes_beside() { 37 } else { 13 }
     }
 }
 
@@ -75,13 +109,17 @@ pub(super) fn heading(summary: &Summary, style: Style) -> String {
         RunOutcome::NotRecorded | RunOutcome::Stopped(_) => YELLOW,
     };
     let measured = measured_longer(run).map(|time| format!(", measured for {time}"));
+    let measured = measured.unwrap_or_default();
+    let (outcome, duration) = (outcome.words(), quantity::seconds(run.duration_seconds));
+    let others = format!("weigh:  · {outcome} · {duration}{measured}").chars().count();
+    // A name of which nothing is left says nothing.
+    let name = ellipsize_middle(&printable(&run.name), style.end().saturating_sub(others).max(12));
     format!(
-        "{} {} · {} · {}{}\n",
+        "{} {} · {} · {}{measured}\n",
         style.paint(DIM, "weigh:"),
-        style.paint(BOLD, &printable(&run.name)),
-        style.paint(colour, &outcome.words()),
-        style.paint(BOLD, &quantity::seconds(run.duration_seconds)),
-        measured.unwrap_or_default()
+        style.paint(BOLD, &name),
+        style.paint(colour, &outcome),
+        style.paint(BOLD, &duration),
     )
 }
 
@@ -104,15 +142,26 @@ impl SummaryText {
 
     /// A label, a value, its method and a note.
     fn line(&mut self, label: &str, value: &str, method: &str, note: &str) {
-        let mut notes = wrapped(note).into_iter();
-        let note = notes.next().unwrap_or_default();
-        let line = format!(
-            "  {} {} {} {note}",
-            self.style.paint(DIM, &format!("{label:<10}")),
-            self.style.paint(BOLD, &format!("{value:<13}")),
-            self.style.paint(DIM, &format!("{method:<9}")),
-        );
-        self.push(&line);
+        let style = self.style;
+        let (label, value_text) = (format!("{label:<10}"), style.paint(BOLD, value));
+        let width = style.end() - style.notes();
+        let mut notes;
+        let line = if style.has_notes_beside() {
+            notes = wrapped(note, width, 0).into_iter();
+            // Filled up outside of the paint, so that nothing but spaces is trimmed from an end.
+            let after_value = 13_usize.saturating_sub(length(value));
+            let after_method = 9_usize.saturating_sub(length(method));
+            let (method, note) = (style.paint(DIM, method), notes.next().unwrap_or_default());
+            format!("{value_text}{:after_value$} {method}{:after_method$} {note}", "", "")
+        } else {
+            let before = [value, method].map(length).iter().sum::<usize>() + ", ".len() + 1;
+            notes = wrapped(note, width, before).into_iter();
+            let note = notes.next().filter(|note| !note.is_empty());
+            let note = note.map_or_else(String::new, |note| format!(", {note}"));
+            let space = if method.is_empty() { "" } else { " " };
+            format!("{value_text}{space}{}{note}", style.paint(DIM, method))
+        };
+        self.push(&format!("  {} {line}", style.paint(DIM, &label)));
         notes.for_each(|note| self.more(&note));
     }
 
@@ -124,7 +173,7 @@ impl SummaryText {
 
     /// A note that continues the line above.
     fn more(&mut self, note: &str) {
-        self.push(&format!("{:NOTES$}{note}", ""));
+        self.push(&format!("{:1$}{note}", "", self.style.notes()));
     }
 
     /// A line about a figure that may be unknown.
@@ -145,56 +194,57 @@ impl SummaryText {
         let several = summary.processes.total > 1;
 
         let cpu = get(FigureId::CpuTime);
-        let split = user_and_system(cpu, get(FigureId::CpuUser), get(FigureId::CpuSystem));
-        self.figure("CPU time", cpu, quantity::seconds, &split);
         let is_open = cpu.method == Some(Method::Exact) && cpu.upper.is_none();
-        if is_open && (several || summary.processes.some_unseen) {
-            self.more("at least: auto-reaped children are not counted");
-        }
-        // With several named processes, or programs, there is no main process.
-        let main = summary.parts.main.figures.get(FigureId::CpuTime);
-        if several && main.is_some_and(|main| main.value.is_some()) {
-            let parts = &summary.parts;
-            let of = |figures: &crate::summary::Figures| {
-                figures.get(FigureId::CpuTime).cloned().unwrap_or_default()
-            };
-            self.more(&join(&[
-                beside(cpu, "main", &of(&parts.main.figures), quantity::seconds),
-                beside(cpu, "descendants", &of(&parts.descendants.figures), quantity::seconds),
-            ]));
-        }
-        self.cores(summary);
+        let open = (is_open && (several || summary.processes.some_unseen))
+            .then(|| "at least: auto-reaped children are not counted".to_owned());
+        let share = share_of_cores(summary);
+        self.figure("CPU time", cpu, quantity::seconds, &join(&[share, open]));
         self.memory(summary);
+        self.cores(summary, several);
         self.gpus(summary);
         let processes = &summary.processes;
-        let mut note = join(&[
-            several.then(|| format!("up to {} at a time", quantity::count(processes.peak as f64))),
-            part("threads up to", get(FigureId::ThreadsPeak), quantity::count),
-            part("open files up to", get(FigureId::FilesOpenPeak), quantity::count),
+        let (threads, files) = (get(FigureId::ThreadsPeak), get(FigureId::FilesOpenPeak));
+        let peak = join(&[
+            several.then(|| quantity::count(processes.peak as f64)),
+            counted(threads, "thread"),
+            counted(files, "open file"),
         ]);
-        if processes.some_unseen {
-            note = join(&[
-                Some("at least: short-lived processes may be missing".to_owned()),
-                Some(note),
-            ]);
-        }
+        let at_least =
+            if [threads, files].into_iter().any(is_lower_bound) { "at least " } else { "" };
+        let note = join(&[
+            processes
+                .some_unseen
+                .then(|| "at least: short-lived processes may be missing".to_owned()),
+            (!peak.is_empty()).then(|| format!("peak {at_least}{peak}")),
+        ]);
         self.line("processes", &quantity::count(processes.total as f64), "", &note);
         self.io(summary);
         self.network(summary);
     }
 
-    fn cores(&mut self, summary: &Summary) {
+    /// Cores used, and the parts of the CPU time.
+    fn cores(&mut self, summary: &Summary, several: bool) {
         let none = Figure::default();
-        let mean = summary.figures.get(FigureId::CpuCoresMean).unwrap_or(&none);
-        let share = summary.figures.value(FigureId::CpuUtilizationMean);
-        // Mean divided by ratio gives the total: the cores expected, or all it may use.
-        let share = share.zip(mean.value).map(|(share, mean)| {
-            let all = if share > 0.0 { mean / share } else { summary.host.cores_allowed };
-            format!("{} of {}", quantity::ratio(share), quantity::count(all))
-        });
-        let peak = summary.figures.get(FigureId::CpuCoresPeak).unwrap_or(&none);
-        let note = join(&[share, beside(mean, "peak", peak, |cores| format!("{cores:.2}"))]);
-        self.figure("cores", mean, |cores| format!("{cores:.2}"), &note);
+        let get = |id| summary.figures.get(id).unwrap_or(&none);
+        let (mean, cpu) = (get(FigureId::CpuCoresMean), get(FigureId::CpuTime));
+        let cores = |cores: f64| format!("{cores:.2}");
+        let split = user_and_system(cpu, get(FigureId::CpuUser), get(FigureId::CpuSystem));
+        let of = |figures: &crate::summary::Figures| {
+            figures.get(FigureId::CpuTime).cloned().unwrap_or_default()
+        };
+        // With several named processes, or programs, there is no main process.
+        let parts = Some(&summary.parts)
+            .filter(|parts| several && parts.main.figures.value(FigureId::CpuTime).is_some());
+        let note = join(&[
+            beside(mean, "peak", get(FigureId::CpuCoresPeak), cores),
+            Some(split),
+            parts
+                .and_then(|parts| beside(cpu, "main", &of(&parts.main.figures), quantity::seconds)),
+            parts.and_then(|parts| {
+                beside(cpu, "descendants", &of(&parts.descendants.figures), quantity::seconds)
+            }),
+        ]);
+        self.figure("cores", mean, cores, &note);
     }
 
     fn memory(&mut self, summary: &Summary) {
@@ -209,7 +259,7 @@ impl SummaryText {
             }
             _ => None,
         };
-        let floor = (peak.value.is_some() && peak.upper.is_none()).then(|| "at least".to_owned());
+        let floor = is_lower_bound(peak).then(|| "at least".to_owned());
         let note = join(&[floor, when, ceiling]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
         let limit = summary.host.tight_memory_limit_bytes();
@@ -271,14 +321,14 @@ impl SummaryText {
         let (read, written) = (get(FigureId::IoRead), get(FigureId::IoWritten));
         let note = join(&[
             beside(read, "from storage", get(FigureId::IoStorageRead), |value| style.bytes(value)),
-            beside(read, "calls", get(FigureId::IoReadCalls), quantity::count),
+            counted(get(FigureId::IoReadCalls), "call"),
         ]);
         self.figure("read", read, |value| style.bytes(value), &note);
         let note = join(&[
             beside(written, "to storage", get(FigureId::IoStorageWritten), |value| {
                 style.bytes(value)
             }),
-            beside(written, "calls", get(FigureId::IoWriteCalls), quantity::count),
+            counted(get(FigureId::IoWriteCalls), "call"),
         ]);
         if written.value.is_some() {
             self.figure("written", written, |value| style.bytes(value), &note);
@@ -380,32 +430,39 @@ impl SummaryText {
 
     fn remark(&mut self, colour: &str, label: &str, sentence: &str, advice: &str) {
         let label = format!("{label}:");
-        let lines = wrap(&format!("{label} {sentence}"), 75).join("\n    ");
+        let width = self.style.end() - 4;
+        let lines = wrap(&format!("{label} {sentence}"), width).join("\n    ");
         self.push(&format!("  {}", lines.replacen(&label, &self.style.paint(colour, &label), 1)));
         if !advice.is_empty() {
-            let advice = self.style.paint(DIM, advice);
-            self.push(&format!("    {advice}"));
+            for line in wrap(advice, width) {
+                let line = self.style.paint(DIM, line.trim_end());
+                self.push(&format!("    {line}"));
+            }
         }
     }
 }
 
-/// The column where notes begin.
-const NOTES: usize = 37;
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
 
-/// A note in lines that end before column 80, wrapped after commas, else between words.
-fn wrapped(note: &str) -> Vec<String> {
-    const WIDTH: usize = 79 - NOTES;
+/// A note in lines of this width, wrapped after commas, else between words. So much is in front of
+/// the first line, which stays empty where nothing fits behind it.
+fn wrapped(note: &str, width: usize, before: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    let length = |text: &str| text.chars().count();
+    if before > 0 {
+        lines.push(String::new());
+    }
     for piece in note.split_inclusive(", ") {
-        let words = if length(piece.trim_end()) > WIDTH {
+        let words = if length(piece.trim_end()) > width {
             piece.split_inclusive(' ').collect()
         } else {
             vec![piece]
         };
         for word in words {
+            let taken = if lines.len() == 1 { before } else { 0 };
             match lines.last_mut() {
-                Some(line) if length(line) + length(word.trim_end()) <= WIDTH => {
+                Some(line) if taken + length(line) + length(word.trim_end()) <= width => {
                     line.push_str(word);
                 }
                 _ => lines.push(word.to_owned()),
@@ -415,9 +472,32 @@ fn wrapped(note: &str) -> Vec<String> {
     lines
 }
 
+/// The share of the cores that the run used: of those expected, or of all it may use.
+fn share_of_cores(summary: &Summary) -> Option<String> {
+    let share = summary.figures.value(FigureId::CpuUtilizationMean)?;
+    let mean = summary.figures.value(FigureId::CpuCoresMean)?;
+    // Mean divided by ratio gives the total.
+    let all = if share > 0.0 { mean / share } else { summary.host.cores_allowed };
+    let plural = if all == 1.0 { "" } else { "s" };
+    Some(format!("{} of {} core{plural}", quantity::ratio(share), quantity::count(all)))
+}
+
+/// A count with the name of what is counted.
+fn counted(figure: &Figure, name: &str) -> Option<String> {
+    let count = figure.value?;
+    let plural = if count == 1.0 { "" } else { "s" };
+    Some(format!("{} {name}{plural}", quantity::count(count)))
+}
+
+/// Whether the true value may be larger, and not smaller: spikes between two samples are missed.
+fn is_lower_bound(figure: &Figure) -> bool {
+    figure.value.is_some() && figure.lower == figure.value && figure.upper.is_none()
+}
+
 /// A name and a figure's value, if known.
 fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
-    figure.value.map(|value| format!("{name} {}", show(value)))
+    let at_least = if is_lower_bound(figure) { "at least " } else { "" };
+    figure.value.map(|value| format!("{name} {at_least}{}", show(value)))
 }
 
 /// The same in the line of another figure, whose method applies to the line: a less certain figure
@@ -476,8 +556,8 @@ mod tests {
         let shown = |row: &Figure, figure: &Figure| {
             beside(row, "peak", figure, |value| format!("{value:.2}")).unwrap()
         };
-        assert_eq!(shown(&exact, &sampled), "peak 1.81 (sampled)");
-        assert_eq!(shown(&sampled, &sampled), "peak 1.81");
+        assert_eq!(shown(&exact, &sampled), "peak at least 1.81 (sampled)");
+        assert_eq!(shown(&sampled, &sampled), "peak at least 1.81");
         assert_eq!(shown(&sampled, &exact), "peak 1.50");
         assert_eq!(shown(&sampled, &estimated), "peak 0.50 (estimated)");
         assert_eq!(
@@ -491,9 +571,92 @@ mod tests {
 
     #[test]
     fn notes_wrap_after_commas_and_between_words() {
+        let wrapped = |note: &str| wrapped(note, 42, 0);
         let lines = wrapped("one thing that is long enough, another thing that is long enough");
         assert_eq!(lines, ["one thing that is long enough, ", "another thing that is long enough"]);
         assert!(wrapped(&"word ".repeat(30)).iter().all(|line| line.trim_end().len() <= 42));
         assert_eq!(wrapped(""), [""; 0]);
+    }
+
+    /// A run of five processes with all that the text may say.
+    fn everything() -> Summary {
+        let mut run = crate::testing::FakeRun::new();
+        run.manifest.name = "a-rather-long-name-of-a-training-run".to_owned();
+        run.ends(90.0, |end| end.task_clock_seconds = Some(150.0));
+        let mut summary = run.summary();
+        let gib = |value: f64| value * 1024.0 * 1024.0 * 1024.0;
+        let sampled = |value: f64| Figure::sampled(value, "ticks");
+        let estimated = |value| Figure::between(value, Method::Estimated, 0.0, None, "clock ticks");
+        let memory = Figure {
+            at_seconds: Some(42.5),
+            ..Figure::between(gib(1.5), Method::Sampled, gib(1.5), Some(gib(2.25)), "smaps")
+        };
+        for (id, figure) in [
+            (FigureId::CpuTime, Figure::exact(150.0, "wait4")),
+            (FigureId::CpuUser, estimated(140.0)),
+            (FigureId::CpuSystem, estimated(10.0)),
+            (FigureId::CpuCoresMean, Figure::exact(1.67, "wait4")),
+            (FigureId::CpuCoresPeak, sampled(3.91)),
+            (FigureId::CpuUtilizationMean, Figure::exact(0.4175, "wait4")),
+            (FigureId::MemoryPeak, memory),
+            (FigureId::MemoryMean, estimated(gib(1.1))),
+            (FigureId::ThreadsPeak, sampled(33.0)),
+            (FigureId::FilesOpenPeak, sampled(121.0)),
+            (FigureId::IoRead, Figure::exact(gib(12.0), "io")),
+            (FigureId::IoStorageRead, Figure::exact(gib(3.0), "io")),
+            (FigureId::IoReadCalls, Figure::exact(81_234.0, "io")),
+            (FigureId::IoWritten, Figure::exact(4096.0, "io")),
+            (FigureId::PageFaultsMajor, Figure::exact(19.0, "wait4")),
+        ] {
+            *summary.figures.entry(id) = figure;
+        }
+        summary.processes =
+            crate::summary::Processes { total: 5, peak: 4, some_unseen: true, ..summary.processes };
+        summary.findings = vec![Finding {
+            code: "x".to_owned(),
+            severity: Severity::Warning,
+            sentence: "Tasks waited for a CPU 66 % of the time; this run used 1.67 of 4 cores."
+                .to_owned(),
+            evidence: serde_json::Map::new(),
+            advice: "Run it alone, or give it CPUs of its own: taskset -c 0-3 ./train".to_owned(),
+        }];
+        summary
+    }
+
+    fn text_of(columns: usize) -> String {
+        let path = Path::new("weigh-runs/x");
+        summary(&everything(), Some(path), Style { columns, ..Style::default() })
+    }
+
+    #[test]
+    fn text_fits_every_width_and_its_first_three_lines_say_the_most() {
+        for columns in [50, 80, 140, 500] {
+            let text = text_of(columns);
+            for line in text.lines() {
+                assert!(length(line) < columns.min(140), "{columns}: {line:?}\n{text}");
+                assert_eq!(line, line.trim_end(), "{columns}");
+            }
+            let firsts: Vec<&str> =
+                text.lines().filter(|line| !line.starts_with("     ")).take(3).collect();
+            let begins = ["weigh: ", "  CPU time   2 min 30 s", "  memory     1.50 GiB"];
+            for (line, begin) in firsts.iter().zip(begins) {
+                assert!(line.starts_with(begin), "{columns}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_at_fifty_columns() {
+        assert_eq!(text_of(50), include_str!("text/50.txt"));
+    }
+
+    #[test]
+    fn text_at_eighty_columns() {
+        assert_eq!(text_of(80), include_str!("text/80.txt"));
+    }
+
+    #[test]
+    fn text_at_a_hundred_and_forty_columns() {
+        assert_eq!(text_of(140), include_str!("text/140.txt"));
     }
 }

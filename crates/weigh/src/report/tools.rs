@@ -64,7 +64,7 @@ mod tests {
             duration_seconds: Some(86_399.0),
             ..Tool::default()
         };
-        let style = Style { units: Units::Binary, colour: false };
+        let style = Style { units: Units::Binary, ..Style::default() };
         let text = table(&[tool, Tool { name: "b".to_owned(), ..Tool::default() }], style);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");

@@ -23,7 +23,7 @@ use crate::collect::task_clock::RunClock;
 use crate::collect::{self, Collectors, Selection, gpu};
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, Inherited, Original, Replacement};
-use crate::host::environment::{self, RUN_VARIABLE};
+use crate::host::environment::{self, INBOX_VARIABLE, RUN_VARIABLE};
 use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::run_cgroup::{self, CgroupMode, RunCgroup};
@@ -34,7 +34,7 @@ use crate::model::hardware::Surroundings;
 use crate::model::settings::{self, Destination, OwnCgroup, Settings};
 use crate::model::{Facts, Tick};
 use crate::record::files::{self, Claim};
-use crate::record::inbox::Inbox;
+use crate::record::inbox::{self, Inbox};
 use crate::record::manifest::Manifest;
 use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
@@ -299,7 +299,12 @@ fn launch(
 ) -> Result<(Signals, ForkedChild), Error> {
     let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     let absolute = directory.and_then(|path| std::path::absolute(path).ok());
-    let variables: Vec<_> = absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
+    let inbox = absolute.as_deref().map(inbox::path);
+    let variables = [(RUN_VARIABLE, &absolute), (INBOX_VARIABLE, &inbox)];
+    let variables: Vec<_> = variables
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, path.as_deref()?.as_os_str())))
+        .collect();
     Ok((signals, child::fork(command, &variables, original)?))
 }
 

@@ -284,7 +284,8 @@ impl Watch {
         let written = serde_json::to_vec_pretty(&summary)
             .map_err(|error| error.to_string())
             .and_then(|json| {
-                files::write_whole(&directory.join("summary.json"), &json)
+                // Not synced: it can be made again.
+                files::write_unsynced(&directory.join("summary.json"), &json)
                     .map_err(|error| error.to_string())
             });
         // One warning is enough: the second would have the same cause.

@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("collect", &["catalog", "host", "model", "parse"]),
     ("record", &["catalog", "model"]),
     ("summary", &["catalog", "model", "quantity", "record", "text"]),
+    ("listing", &["catalog", "quantity", "record", "summary"]),
     ("merge", &["catalog", "model", "record", "summary"]),
     ("plot", &["catalog", "model", "quantity", "record", "summary", "text"]),
     ("report", &["catalog", "model", "plot", "quantity", "record", "summary", "text"]),

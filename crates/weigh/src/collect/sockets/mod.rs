@@ -37,7 +37,7 @@ pub(super) const PROVIDER: Provider =
     Provider { id: SourceId::Sockets, probe, collector: None, descriptors: 3 };
 
 fn probe(_host: &Host) -> Probe {
-    match SockDiag::open().and_then(|mut diag| diag.connections(|_| {})) {
+    match SockDiag::open().and_then(|mut diag| diag.check()) {
         Ok(()) => Probe::Ready,
         Err(error @ Error::NotAllowed) => Probe::Denied {
             why: error.to_string(),

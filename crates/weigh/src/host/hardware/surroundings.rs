@@ -1,4 +1,4 @@
-//! Limits, CPUs and memory nodes of a run, to repeat it (`--env`).
+//! Limits, CPUs and memory nodes of a run, to repeat it (`--limits`).
 //!
 //! Sources: `/proc/<pid>/limits` and `/proc/<pid>/status` of the attached process, or of weigh,
 //! whose limits and CPUs the command inherits; `/sys/devices/system/node`; a few settings under

@@ -25,6 +25,8 @@ pub(super) struct Disk {
     events: EventLog,
     /// The complete `run.json`, while a full disk refuses it.
     unwritten_manifest: Option<Manifest>,
+    /// `run.json`, until it is synced with the next batch: the command does not wait for it.
+    unsynced_manifest: Option<File>,
     streams: Vec<StreamFile>,
     faults: Vec<String>,
     page: IntegrityPage,
@@ -46,7 +48,8 @@ impl Disk {
         integrity.take_over(losses);
         let page = IntegrityPage::create(directory)?;
         page.write(&integrity)?;
-        integrity.files.insert(RUN.to_owned(), write_manifest(directory, manifest)?);
+        let (unsynced_manifest, seal) = write_manifest(directory, manifest)?;
+        integrity.files.insert(RUN.to_owned(), seal);
         let events = EventLog::new(AppendFile::of(directory.join(EVENTS), events));
         let host = directory.join(host_directory(&manifest.host.name));
         files::create_directory(&host)?;
@@ -60,6 +63,7 @@ impl Disk {
             directory: directory.to_owned(),
             events,
             unwritten_manifest: None,
+            unsynced_manifest: Some(unsynced_manifest),
             streams,
             faults: Vec::new(),
             page,
@@ -100,7 +104,8 @@ impl Disk {
     }
 
     fn write_manifest(&mut self, manifest: &Manifest) -> Result<(), Error> {
-        let seal = write_manifest(&self.directory, manifest)?;
+        let (file, seal) = write_manifest(&self.directory, manifest)?;
+        self.unsynced_manifest = Some(file);
         self.integrity.files.insert(RUN.to_owned(), seal);
         Ok(())
     }
@@ -120,7 +125,6 @@ impl Disk {
                 self.integrity.lose(stream.scope().name(), lost);
             }
         }
-        self.sync();
         let (rows, events) = self.integrity.counts();
         if rows + events == 0 && self.faults.is_empty() {
             for stream in &mut self.streams {
@@ -142,7 +146,12 @@ impl Disk {
         if let Err(error) = self.page.write(&self.integrity) {
             self.faults.push(error.to_string());
         }
+        // All at once, after the last write: after a crash in between the checksums tell.
+        self.page.begin_sync();
+        self.sync();
         self.page.sync();
+        // Closing it is not enough while a forked process has not yet called exec.
+        let _ = self.events.file.file.unlock();
     }
 
     /// A later reader must know, also when weigh is killed next.
@@ -177,11 +186,15 @@ impl Disk {
     /// A machine crash loses what was not written: two seconds, not thirty.
     fn sync(&mut self) {
         let streams = self.streams.iter_mut().map(|stream| &mut stream.file);
-        let mut files: Vec<&mut AppendFile> = streams.chain([&mut self.events.file]).collect();
+        let mut written: Vec<&mut AppendFile> = streams.chain([&mut self.events.file]).collect();
         // Started for all of them first, so that one journal commit serves all: on ext4 a quarter
         // of the CPU of this thread.
-        files.iter().for_each(|file| file.begin_sync());
-        files.iter_mut().for_each(|file| file.sync());
+        let manifest = self.unsynced_manifest.take();
+        manifest.iter().for_each(files::begin_sync);
+        written.iter().for_each(|file| file.begin_sync());
+        // A file system that cannot is no reason to end a run.
+        manifest.iter().for_each(|file| drop(file.sync_data()));
+        written.iter_mut().for_each(|file| file.sync());
     }
 
     /// Retains the first fault: the others follow from it.
@@ -192,11 +205,11 @@ impl Disk {
     }
 }
 
-fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<Seal, Error> {
+fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(File, Seal), Error> {
     let run =
         serde_json::to_vec_pretty(manifest).map_err(|error| Error::malformed(directory, error))?;
-    files::write_whole(&directory.join(RUN), &run)?;
-    Ok(Seal::of(&run))
+    let file = files::write_unsynced(&directory.join(RUN), &run)?;
+    Ok((file, Seal::of(&run)))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ const MOST_UNWRITTEN: usize = 4 << 20;
 
 /// Emptied batches that are retained for reuse.
 const SPARE_BATCHES: usize = 4;
+
+/// How often a writer that is finishing asks whether to give up.
+const POLL: Duration = Duration::from_millis(10);
 
 /// Writes one recording.
 pub struct Writer {
@@ -200,11 +203,11 @@ impl Writer {
         self.flush(now);
         self.report_dropped();
         self.jobs = None;
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+        // The thread drops its end when it is done, which wakes this one.
+        while !matches!(self.emptied.recv_timeout(POLL), Err(RecvTimeoutError::Disconnected)) {
             if give_up() {
                 return vec!["the disk took too long, and weigh was asked to stop".to_owned()];
             }
-            std::thread::sleep(Duration::from_micros(200));
         }
         let joined = self.thread.take().map(JoinHandle::join);
         match joined {
