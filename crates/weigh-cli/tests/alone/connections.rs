@@ -12,6 +12,9 @@ use crate::weighed::{
     Figure, MIB, PublicPrograms, burner, output, plain, weigh, weigh_path, weighed, weighed_shell,
 };
 
+/// Connections are listed at each tick, however long that takes.
+const UNLIMITED: [&str; 2] = ["--budget", "100%"];
+
 /// An interval short enough to find connections of some tens of milliseconds.
 const OFTEN: [&str; 4] = ["-i", "5ms", "--budget", "100%"];
 
@@ -39,7 +42,8 @@ fn is_payload(figure: &Figure, bytes: f64) {
 #[test]
 fn both_ends_of_a_connection_are_counted_to_the_byte() {
     let script = "exec $BURNER talk 2 25MiB --linger 600ms";
-    let run = weighed_shell(&["-i", "100ms", "-o", "out"], script).ended_with(0);
+    let run = weighed_shell(&[&["-i", "100ms", "-o", "out"], &UNLIMITED[..]].concat(), script)
+        .ended_with(0);
     is_payload(&run.figure("network_sent_bytes"), 50.0 * MIB);
     is_payload(&run.figure("network_received_bytes"), 50.0 * MIB);
     let line = run.stderr.lines().find(|line| line.contains("TCP payload")).unwrap();
@@ -57,7 +61,8 @@ fn unprivileged_user_gets_its_own_connections() {
     let everybody = fs::Permissions::from_mode(0o777);
     fs::set_permissions(directory.path(), everybody).unwrap();
     let mut command = programs.command("weigh", directory.path());
-    command.args(["run", "--no-record", "-q", "--summary", "summary.json", "-i", "100ms", "--"]);
+    command.args(["run", "--no-record", "-q", "--summary", "summary.json", "-i", "100ms"]);
+    command.args(UNLIMITED).arg("--");
     command.arg(programs.path().join("burner"));
     let summary =
         summary_of(directory.path(), command.args(["talk", "1", "5MiB", "--linger", "600ms"]));
