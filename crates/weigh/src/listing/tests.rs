@@ -178,14 +178,14 @@ fn ambiguous_name_gives_what_it_could_be_and_an_unknown_one_the_nearest() {
     let parent = three();
     let path = parent.path();
     let names = |runs: &[RecordingId]| {
-        runs.iter().map(|one| one.directory_name()[25..].to_owned()).collect::<Vec<_>>().join("")
+        runs.iter().map(|one| one.directory_name()[25..].to_owned()).collect::<Vec<_>>().join(" ")
     };
     match found("train", path).unwrap_err() {
-        NotFound::Ambiguous { matches, .. } => assert_eq!(names(&matches), "ba"),
+        NotFound::Ambiguous { matches, .. } => assert_eq!(names(&matches), "b a"),
         other => panic!("{other:?}"),
     }
     match found("2026-01", path).unwrap_err() {
-        NotFound::Ambiguous { matches, .. } => assert_eq!(names(&matches), "cba"),
+        NotFound::Ambiguous { matches, .. } => assert_eq!(names(&matches), "c b a"),
         other => panic!("{other:?}"),
     }
     match found("trian", path).unwrap_err() {
@@ -193,7 +193,7 @@ fn ambiguous_name_gives_what_it_could_be_and_an_unknown_one_the_nearest() {
         other => panic!("{other:?}"),
     }
     match found("xyz", path).unwrap_err() {
-        NotFound::Unknown { nearest, .. } => assert_eq!(names(&nearest), "cb", "the newest"),
+        NotFound::Unknown { nearest, .. } => assert_eq!(names(&nearest), "c b", "the newest"),
         other => panic!("{other:?}"),
     }
     match found("train~2", path).unwrap_err() {
@@ -201,7 +201,7 @@ fn ambiguous_name_gives_what_it_could_be_and_an_unknown_one_the_nearest() {
         other => panic!("{other:?}"),
     }
     match found(path.to_str().unwrap(), path).unwrap_err() {
-        NotFound::Several { runs, .. } => assert_eq!(names(&runs), "cba"),
+        NotFound::Several { runs, .. } => assert_eq!(names(&runs), "c b a"),
         other => panic!("{other:?}"),
     }
     let empty = tempfile::tempdir().unwrap();

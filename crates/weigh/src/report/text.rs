@@ -179,7 +179,13 @@ impl SummaryText {
     /// A line about a figure that may be unknown.
     fn figure(&mut self, label: &str, figure: &Figure, show: impl Fn(f64) -> String, note: &str) {
         match (figure.value, figure.method) {
-            (Some(value), Some(method)) => self.line(label, &show(value), method.name(), note),
+            (Some(value), Some(method)) => {
+                // An exact one says itself what it lacks.
+                let is_floor = method != Method::Exact && is_lower_bound(figure);
+                let floor = is_floor.then(|| "at least".to_owned());
+                let note = join(&[floor, Some(note.to_owned())]);
+                self.line(label, &show(value), method.name(), &note);
+            }
             _ => {
                 let reason = printable(figure.reason.as_deref().unwrap_or("no reason was given"));
                 let upper = figure.upper.map(|upper| format!("at most {}", show(upper)));
@@ -259,8 +265,7 @@ impl SummaryText {
             }
             _ => None,
         };
-        let floor = is_lower_bound(peak).then(|| "at least".to_owned());
-        let note = join(&[floor, when, ceiling]);
+        let note = join(&[when, ceiling]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
         let limit = summary.host.tight_memory_limit_bytes();
         let more = join(&[
@@ -621,6 +626,20 @@ mod tests {
             advice: "Run it alone, or give it CPUs of its own: taskset -c 0-3 ./train".to_owned(),
         }];
         summary
+    }
+
+    #[test]
+    fn lower_bound_is_called_at_least() {
+        let mut sampled = everything();
+        *sampled.figures.entry(FigureId::CpuTime) = Figure::sampled(150.0, "ticks");
+        *sampled.figures.entry(FigureId::MemoryPeak) = Figure::sampled(1024.0, "ticks").at(2.0);
+        let text = summary(&sampled, None, Style::default());
+        for line in [
+            "  CPU time   2 min 30 s    sampled   at least, 42 % of 4 cores\n",
+            "  memory     1.00 KiB      sampled   at least, at 2.00 s\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 
     fn text_of(columns: usize) -> String {
