@@ -1,6 +1,6 @@
 //! Reads a recording once for all parts of a report.
 
-use super::document::{OWN_CHAPTER, ReportChapter, marks};
+use super::document::{LEADING_CHAPTER, OWN_CHAPTER, ReportChapter, marks};
 use super::gpus::worth_reporting;
 use super::{Document, ProcessTable};
 use crate::catalog::all_groups;
@@ -65,6 +65,6 @@ fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<Rep
         all.swap(1, 2);
     }
     // In their own order, also where one is flat.
-    all.insert(0, ReportChapter { title: "At a glance".to_owned(), charts: leading });
+    all.insert(0, ReportChapter { title: LEADING_CHAPTER.to_owned(), charts: leading });
     all.into_iter().filter(|chapter| !chapter.charts.is_empty()).collect()
 }

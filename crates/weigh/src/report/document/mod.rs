@@ -100,6 +100,9 @@ pub struct PageHeader {
     pub date: String,
 }
 
+/// The title of the charts that every run is judged by.
+pub(super) const LEADING_CHAPTER: &str = "At a glance";
+
 /// The title of the charts of weigh itself.
 pub(super) const OWN_CHAPTER: &str = "weigh itself";
 

@@ -18,7 +18,8 @@ use askama::Template;
 
 use self::chart_json::ChartsJson;
 use super::document::{
-    Bar, Document, Fact, OWN_CHAPTER, ReportCell, ReportTable, TimelineBar, TimelineRow,
+    Bar, Document, Fact, LEADING_CHAPTER, OWN_CHAPTER, ReportCell, ReportTable, TimelineBar,
+    TimelineRow,
 };
 use crate::plot::svg::{self, SvgOptions};
 use crate::plot::{Chart, ChartForm, ChartSeries, axis};
@@ -94,15 +95,16 @@ pub fn html(document: &Document) -> Result<String, Error> {
     let mut lists =
         |title: &str, anchor: &str| contents.push((anchor.to_owned(), title.to_owned()));
 
-    let mut chapters = document.chapters.iter();
-    let leading = chapters.next().map(|first| first.charts.iter().collect()).unwrap_or_default();
+    let (leading, chapters): (Vec<_>, Vec<_>) =
+        document.chapters.iter().partition(|chapter| chapter.title == LEADING_CHAPTER);
+    let leading = leading.iter().flat_map(|chapter| &chapter.charts).collect();
     let leading = draw(leading, LEADING_SIZE, &mut drawn, &mut anchors);
     if document.timeline.is_some() {
         lists("Timeline", "timeline");
     }
     lists(&document.figures.title, "figures");
     let (own, chapters): (Vec<_>, Vec<_>) =
-        chapters.partition(|chapter| chapter.title == OWN_CHAPTER);
+        chapters.into_iter().partition(|chapter| chapter.title == OWN_CHAPTER);
     let chapters: Vec<HtmlChapter> = chapters
         .into_iter()
         .map(|chapter| {

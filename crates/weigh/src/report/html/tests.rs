@@ -89,6 +89,14 @@ fn charts_in_which_little_happened_are_folded() {
 }
 
 #[test]
+fn page_without_leading_charts_has_the_others_in_their_chapters() {
+    let mut document = document();
+    document.chapters.remove(0);
+    let page = unscripted(&html(&document).unwrap());
+    assert!(!page.contains("class=\"leading\"") && page.contains("id=\"the-run\">The run</h2>"));
+}
+
+#[test]
 fn timeline_has_a_row_for_a_phase_and_one_for_a_program() {
     let page = unscripted(&page());
     let (_, timeline) = page.split_once("data-end=\"300\"").unwrap();
