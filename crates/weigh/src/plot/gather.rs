@@ -173,7 +173,7 @@ impl Gatherer {
             }
         }
         if tick.is_complete() {
-            self.processes.programs.tick(at, summary.cpu_so_far());
+            self.processes.tick(live, at, summary.cpu_so_far());
             let sums = self.processes.sums(live.sampled_len());
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
             charts.for_each(|chart| chart.push(at, sums));
@@ -265,7 +265,8 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
     let finer = place(ProcessCpu::metric(|row| &mut row.run_time));
     let threads = place(ProcessState::metric(|row| &mut row.threads));
     let size = sizes.map(|(pss, rss)| {
-        let note = "Shared pages are divided among their users (PSS) where that could be read.";
+        let note = "Shared pages are divided among their users (PSS) where that could be read; \
+                    never less than the largest process.";
         measure(
             MEMORY,
             "Memory",

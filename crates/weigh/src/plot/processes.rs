@@ -110,6 +110,16 @@ impl PlottedProcesses {
         }
     }
 
+    /// All processes were sampled, and the run has used so much CPU time in all.
+    pub(super) fn tick(&mut self, live: &LiveProcesses, at: f64, run_cpu: f64) {
+        let resident = |process: &LiveProcess| process.values.memory.rss.unwrap_or(0);
+        let largest = live.sampled().max_by_key(|process| resident(process));
+        let largest = largest.and_then(|process| {
+            Some((self.alive.get_mut(process)?.slot, resident(process) as f64))
+        });
+        self.programs.tick(at, run_cpu, largest);
+    }
+
     /// The sum of each metric over so many processes now.
     pub(super) fn sums(&mut self, sampled: usize) -> &[f64] {
         self.sums.now(sampled)

@@ -265,8 +265,9 @@ impl Programs {
         }
     }
 
-    /// All processes were sampled, and the run has used so much CPU time in all.
-    pub(super) fn tick(&mut self, at: f64, run_cpu: f64) {
+    /// All processes were sampled, and the run has used so much CPU time in all. `largest` is the
+    /// slot and the resident memory of the largest process.
+    pub(super) fn tick(&mut self, at: f64, run_cpu: f64, largest: Option<(usize, f64)>) {
         let sampled = self.counters.get(CPU).map_or(0.0, |cpu| cpu.sums.iter().sum());
         for counter in &mut self.counters {
             match (counter.measure.is_cpu_time(), counter.measure.shown) {
@@ -276,6 +277,7 @@ impl Programs {
                 (true, MeasureForm::Total) => {
                     counter.tick_with(at, (run_cpu - sampled).max(0.0));
                 }
+                _ if counter.measure.is_size() => counter.tick_at_least(at, largest),
                 _ => counter.tick(at),
             }
         }
@@ -355,6 +357,10 @@ impl Measure {
     fn is_cpu_time(&self) -> bool {
         matches!(self.of, MeasureOf::CpuTime(..))
     }
+
+    fn is_size(&self) -> bool {
+        matches!(self.of, MeasureOf::CappedBy(..))
+    }
 }
 
 impl Attributed {
@@ -412,6 +418,18 @@ impl Counter {
     fn tick_with(&mut self, at: f64, unattributed: f64) {
         self.sums[UNATTRIBUTED] = unattributed;
         self.tick(at);
+    }
+
+    /// The same, with at least the memory of the largest process: its share may have been read while
+    /// it shared pages with processes that have exited since. The figures have the same basis.
+    fn tick_at_least(&mut self, at: f64, largest: Option<(usize, f64)>) {
+        let sum: f64 = self.sums.iter().sum();
+        let Some((slot, size)) = largest.filter(|(_, size)| *size > sum) else {
+            return self.tick(at);
+        };
+        self.sums[slot] += size - sum;
+        self.tick(at);
+        self.sums[slot] -= size - sum;
     }
 
     fn tick(&mut self, at: f64) {

@@ -100,6 +100,24 @@ fn sleeping_process_keeps_its_values_and_exited_process_has_none() {
 }
 
 #[test]
+fn memory_is_at_least_the_largest_process_when_its_share_is_old() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "parent");
+    run.starts_under(0.0, id(11), 10, "child");
+    run.sample(0.0, |tick| {
+        memory(tick, id(10), 100, 100, Some(50));
+        memory(tick, id(11), 100, 100, Some(50));
+    });
+    // The pages are the parent's alone now, and its share is not read again.
+    run.exits(0.5, id(11));
+    run.sample(1.0, |tick| memory(tick, id(10), 110, 110, None));
+    let gallery = drawn(&run);
+    let memory = chart(&gallery, "memory");
+    assert_eq!(series(memory, "parent 10"), [50.0, 110.0]);
+    assert_eq!(series(memory, "child 11"), [50.0, 0.0]);
+}
+
+#[test]
 fn many_processes_are_grouped_by_program_and_small_ones_folded() {
     let mut run = FakeRun::new();
     for pid in 0..3000 {
