@@ -6,16 +6,17 @@ mod group;
 pub(super) mod memory;
 mod network;
 mod parts;
+pub(super) mod shared_rules;
 
 pub(super) use parts::of_parts;
 
 use super::accumulate::Accumulator;
-use super::curve::Peak;
 use super::evidence::CpuEvidence;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
-use crate::catalog::{FigureId, SourceId};
+use crate::catalog::{FigureId, FigureScope, SourceId};
 use crate::model::{FaultSource, Io, Usage};
+use shared_rules::{add_levels, level, mean_cores, peak_cores, reaped_count};
 
 const NOT_COLLECTED: &str = "the process collector was left out";
 pub(super) const NOT_SEEN: &str = "no process of the run could be read";
@@ -31,7 +32,9 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
         figures.insert(id, figure);
     };
     let cpu = cpu_time(run);
-    let (mean, peak) = (cores_mean(run, &cpu), cores_peak(run, &cpu));
+    let mean =
+        mean_cores(&cpu, run.duration(), "CPU time / measured time", "the run has no duration");
+    let peak = cores_peak(run, &mean);
     put(FigureId::CpuUtilizationMean, share_of_cores(run, &mean));
     put(FigureId::CpuUtilizationPeak, share_of_cores(run, &peak));
     put(FigureId::CpuCoresMean, mean);
@@ -42,18 +45,11 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::CpuTime, cpu);
     put(FigureId::MemoryPeak, group::memory_peak(run, memory::peak(run)));
     let levels = &run.tree.combined;
-    put(FigureId::MemoryRssPeak, level(run, levels.rss, "/proc/PID/stat rss, summed"));
-    put(FigureId::MemoryPssPeak, level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));
-    put(FigureId::MemoryUssPeak, level(run, levels.uss, "/proc/PID/smaps_rollup, summed"));
     if levels.hugetlb.value > Some(0.0) {
         let source = "/proc/PID/status HugetlbPages, summed";
-        put(FigureId::MemoryHugetlbPeak, level(run, levels.hugetlb, source));
+        put(FigureId::MemoryHugetlbPeak, level(run, levels.hugetlb, source, not_sampled(run)));
     }
     put(FigureId::MemoryMean, group::memory_mean(run).unwrap_or_else(|| memory::mean(run)));
-    let swap = || level(run, levels.swap, "/proc/PID/status VmSwap, summed");
-    put(FigureId::SwapPeak, group::swap_peak(run).unwrap_or_else(swap));
-    put(FigureId::ThreadsPeak, level(run, levels.threads, "/proc/PID/stat num_threads, summed"));
-    put(FigureId::FilesOpenPeak, level(run, levels.files, "/proc/PID/fd, summed"));
     put(FigureId::IoRead, io(run, |io| io.read_bytes));
     put(FigureId::IoWritten, io(run, |io| io.written_bytes));
     put(FigureId::IoReadCalls, io(run, |io| io.read_calls));
@@ -73,6 +69,8 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     );
     let switches = counted(run, |ended| ended.involuntary_switches, alive.switches_involuntary);
     put(FigureId::ContextSwitchesInvoluntary, switches);
+    add_levels(&mut figures, FigureScope::Run, run, levels, not_sampled(run));
+    figures.extend(group::swap_peak(run).map(|swap| (FigureId::SwapPeak, swap)));
     group::add(run, &mut figures);
     gpus::add(run, &mut figures);
     network::add(run, &mut figures);
@@ -228,23 +226,6 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     (figure(reaped.user_seconds), figure(reaped.system_seconds))
 }
 
-fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
-    let duration = run.duration();
-    let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
-        let why = cpu.reason.as_deref().filter(|_| cpu.value.is_none());
-        return Figure::unknown(
-            "CPU time / measured time",
-            why.unwrap_or("the run has no duration"),
-        );
-    };
-    let mut figure = cpu.clone();
-    figure.value = Some(value / duration);
-    figure.lower = cpu.lower.map(|bound| bound / duration);
-    figure.upper = cpu.upper.map(|bound| bound / duration);
-    figure.source = "CPU time / measured time".to_owned();
-    figure
-}
-
 /// Cores used as a share of those that were expected, or of all that the run may use.
 pub(super) fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
     let (all, whose) = match run.manifest.expected_cores {
@@ -261,25 +242,13 @@ pub(super) fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
     }
 }
 
-fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
-    let mean = cpu.value.map(|value| value / run.duration()).filter(|mean| mean.is_finite());
+fn cores_peak(run: &Accumulator, mean: &Figure) -> Figure {
     let source = match (run.clock, run.group.cpu.usage) {
         (Some(_), _) => "perf task-clock between ticks",
         (None, Some(_)) => "cgroup cpu.stat between ticks",
         (None, None) => "/proc/PID/stat",
     };
-    match (run.cores.peak.value, mean) {
-        // A peak below the mean only means that no tick fell into the busy part.
-        (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
-            let peak = possible(run, peak);
-            let lower = least_cores(run, peak, cpu.lower.map(|lower| lower / run.duration()));
-            Figure::between(peak, Method::Sampled, lower, None, source)
-                .at(run.cores.peak.at)
-                .because(SHORT)
-        }
-        (_, Some(mean)) => Figure::sampled(mean, "CPU time / measured time").because(SHORT),
-        (_, None) => Figure::unknown(source, "the run was too short for a rate"),
-    }
+    peak_cores(run, run.cores.peak, mean, source, "the run was too short for a rate")
 }
 
 /// The lower bound of a sampled peak of cores, where the mean has this one.
@@ -296,18 +265,6 @@ pub(super) fn least_cores(run: &Accumulator, peak: f64, mean: Option<f64>) -> f6
 /// CPU utilisation is at most the number of cores: what is above is the clocks' granularity.
 pub(super) fn possible(run: &Accumulator, cores: f64) -> f64 {
     cores.min(f64::from(run.manifest.host.cores))
-}
-
-fn level(run: &Accumulator, peak: Peak, source: &str) -> Figure {
-    level_or(run, peak, source, not_sampled(run))
-}
-
-/// The highest sample of a gauge, or why there is none.
-fn level_or(run: &Accumulator, peak: Peak, source: &str, otherwise: &str) -> Figure {
-    match peak.value {
-        Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
-        None => Figure::unknown(source, missing(run, otherwise)),
-    }
 }
 
 /// Why there is no sample of the processes.
@@ -354,17 +311,9 @@ fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
     run.helpers.bound_count(figure, of)
 }
 
-/// A count that is exact, unless children were auto-reaped.
+/// A count of what weigh has reaped.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
-    let missing = "auto-reaped children, if there were any, are not in it";
-    match run.clocks_agree() {
-        Some(true) => Figure::exact(value, source),
-        Some(false) => Figure::sampled(value, source).because(missing),
-        None => {
-            let why = run.lost_orphans().unwrap_or(missing);
-            Figure::between(value, wait4_method(run), value, None, source).because(why)
-        }
-    }
+    reaped_count(value, source, run.clocks_agree(), wait4_method(run), run.lost_orphans())
 }
 
 /// The method of a count from `wait4`, where no task clock shows whether it is complete: not exact

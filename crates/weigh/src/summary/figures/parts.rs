@@ -6,11 +6,11 @@ use super::super::figure::{Figure, Figures, Method};
 use super::super::growth::Growth;
 use super::super::{Part, Parts};
 use super::{
-    NO_END, NOT_SEEN, SHORT, followed, gpus, is_attached, level_or, missing, not_sampled, of_run,
+    NO_END, NOT_SEEN, SHORT, add_levels, followed, gpus, is_attached, missing, not_sampled, of_run,
     possible, within_the_run,
 };
 use crate::catalog::metrics::energy::STAND_STILL;
-use crate::catalog::{FigureId, SourceId};
+use crate::catalog::{FigureId, FigureScope, SourceId};
 
 /// A clock tick of `/proc/PID/stat`: CPU times are truncated to it.
 const CLOCK_TICK: f64 = 0.01;
@@ -99,14 +99,7 @@ fn part(run: &Accumulator, levels: &PeakLevels, cpu: Figure, absent: &str) -> Pa
     let otherwise = if absent.is_empty() { not_sampled(run) } else { absent };
     let mut figures = Figures::new();
     figures.insert(FigureId::CpuTime, cpu);
-    for (id, peak, source) in [
-        (FigureId::MemoryRssPeak, levels.rss, "/proc/PID/stat rss"),
-        (FigureId::MemoryPssPeak, levels.pss, "/proc/PID/smaps_rollup"),
-        (FigureId::MemoryUssPeak, levels.uss, "/proc/PID/smaps_rollup"),
-        (FigureId::ThreadsPeak, levels.threads, "/proc/PID/stat num_threads"),
-    ] {
-        figures.insert(id, level_or(run, peak, source, otherwise));
-    }
+    add_levels(&mut figures, FigureScope::Main, run, levels, otherwise);
     Part { figures }
 }
 

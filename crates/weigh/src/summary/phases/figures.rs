@@ -3,14 +3,14 @@
 use super::memory;
 use super::sample::PhaseDelta;
 use super::window::PhaseWindow;
-use crate::catalog::{FigureId, SourceId};
+use crate::catalog::{FigureId, FigureScope, SourceId};
 use crate::model::Usage;
 use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
-use crate::summary::curve::Peak;
 use crate::summary::evidence::CpuEvidence;
 use crate::summary::figure::{Figure, Figures, Method};
-use crate::summary::figures::{NOT_SEEN, SHORT, least_cores, missing, possible, share_of_cores};
+use crate::summary::figures::shared_rules::{add_levels, mean_cores, peak_cores, reaped_count};
+use crate::summary::figures::{NOT_SEEN, missing, share_of_cores};
 
 const SHARED: &str = "of the whole run, with other phases that ran at the same time";
 const WHOLE: &str = "of the whole run: what its command used is not known";
@@ -59,27 +59,18 @@ fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
         figures.insert(id, figure);
     };
     let cpu = cpu_time(run, window);
-    let mean = cores_mean(run, window, &cpu);
+    let mean = mean_cores(&cpu, duration(run, window), "CPU time / duration", "it has no duration");
     let (user, system) = user_and_system(window, &cpu);
     put(FigureId::CpuUser, user);
     put(FigureId::CpuSystem, system);
-    put(FigureId::CpuCoresPeak, cores_peak(run, window, &mean));
+    let (peak, between) = (window.extent.cores.peak, "CPU time between samples");
+    let peak = peak_cores(run, peak, &mean, between, "it was too short for a rate");
+    put(FigureId::CpuCoresPeak, peak);
     put(FigureId::CpuUtilizationMean, share_of_cores(run, &mean));
     put(FigureId::CpuCoresMean, mean);
     put(FigureId::CpuTime, cpu);
     put(FigureId::MemoryPeak, memory::peak(run, window));
     put(FigureId::MemoryMean, memory::mean(run, window));
-    let levels = &window.extent.levels;
-    for (id, peak, source) in [
-        (FigureId::MemoryRssPeak, levels.rss, "/proc/PID/stat rss, summed"),
-        (FigureId::MemoryPssPeak, levels.pss, "/proc/PID/smaps_rollup, summed"),
-        (FigureId::MemoryUssPeak, levels.uss, "/proc/PID/smaps_rollup, summed"),
-        (FigureId::SwapPeak, levels.swap, "/proc/PID/status VmSwap, summed"),
-        (FigureId::ThreadsPeak, levels.threads, "/proc/PID/stat num_threads, summed"),
-        (FigureId::FilesOpenPeak, levels.files, "/proc/PID/fd, summed"),
-    ] {
-        put(id, level(run, window, peak, source));
-    }
     for (which, id) in IO.into_iter().enumerate() {
         put(id, io(run, window, which));
     }
@@ -97,6 +88,8 @@ fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
         let known = known.map(|figure| window.helpers.bound_count(figure, of));
         put(id, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
     }
+    let otherwise = why_nothing(run, window);
+    add_levels(&mut figures, FigureScope::Phase, run, &window.extent.levels, otherwise);
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
         add_notes(run, window, figure);
     });
@@ -231,44 +224,6 @@ fn duration(run: &Accumulator, window: &PhaseWindow) -> f64 {
     window.end.unwrap_or(run.last) - window.start
 }
 
-fn cores_mean(run: &Accumulator, window: &PhaseWindow, cpu: &Figure) -> Figure {
-    let duration = duration(run, window);
-    let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
-        let why = cpu.reason.as_deref().unwrap_or("it has no duration");
-        return Figure::unknown("CPU time / duration", why);
-    };
-    Figure {
-        value: Some(value / duration),
-        lower: cpu.lower.map(|bound| bound / duration),
-        upper: cpu.upper.map(|bound| bound / duration),
-        source: "CPU time / duration".to_owned(),
-        ..cpu.clone()
-    }
-}
-
-fn cores_peak(run: &Accumulator, window: &PhaseWindow, mean: &Figure) -> Figure {
-    let (peak, least_mean) = (window.extent.cores.peak, mean.lower);
-    match (peak.value, mean.value) {
-        (Some(value), mean) if mean.is_none_or(|mean| value >= mean) => {
-            let value = possible(run, value);
-            let lower = least_cores(run, value, least_mean);
-            Figure::between(value, Method::Sampled, lower, None, "CPU time between samples")
-                .at(peak.at)
-                .because(SHORT)
-        }
-        // A peak below the mean only means that no sample fell into the busy part.
-        (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
-        (_, None) => Figure::unknown("CPU time between samples", "it was too short for a rate"),
-    }
-}
-
-fn level(run: &Accumulator, window: &PhaseWindow, peak: Peak, source: &str) -> Figure {
-    match peak.value {
-        Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
-        None => Figure::unknown(source, why_nothing(run, window)),
-    }
-}
-
 /// Why there is no sample of the processes that count for a phase.
 pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &PhaseWindow) -> &'a str {
     missing(run, if window.command.is_some() { TOO_SHORT } else { NOT_MEASURED })
@@ -295,15 +250,10 @@ fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
     figure
 }
 
-/// A count of a command that is exact, unless its task clock shows children that were auto-reaped.
+/// A count of what its command and its children used.
 fn complete_or_more(window: &PhaseWindow, value: f64, source: &str) -> Figure {
-    let missing = "auto-reaped children, if there were any, are not in it";
-    let ahead = window.usage.as_ref().and_then(|usage| {
+    let agree = window.usage.as_ref().and_then(|usage| {
         clock_ahead(window, usage).map(|ahead| ahead < 0.001 + usage.cpu_seconds() * 0.001)
     });
-    match ahead {
-        Some(true) => Figure::exact(value, source),
-        Some(false) => Figure::sampled(value, source).because(missing),
-        None => Figure::between(value, Method::Exact, value, None, source).because(missing),
-    }
+    reaped_count(value, source, agree, Method::Exact, None)
 }

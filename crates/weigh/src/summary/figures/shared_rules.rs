@@ -1,0 +1,103 @@
+//! Rules that the figures of a run, of its parts and of a phase have in common.
+
+use super::{SHORT, least_cores, missing, possible};
+use crate::catalog::{FigureId, FigureScope};
+use crate::summary::accumulate::Accumulator;
+use crate::summary::alive::PeakLevels;
+use crate::summary::curve::Peak;
+use crate::summary::figure::{Figure, Figures, Method};
+
+type LevelOf = fn(&PeakLevels) -> Peak;
+
+/// The highest samples of gauges, and their sources.
+const LEVELS: [(FigureId, LevelOf, &str); 6] = [
+    (FigureId::MemoryRssPeak, |levels| levels.rss, "/proc/PID/stat rss"),
+    (FigureId::MemoryPssPeak, |levels| levels.pss, "/proc/PID/smaps_rollup"),
+    (FigureId::MemoryUssPeak, |levels| levels.uss, "/proc/PID/smaps_rollup"),
+    (FigureId::SwapPeak, |levels| levels.swap, "/proc/PID/status VmSwap"),
+    (FigureId::ThreadsPeak, |levels| levels.threads, "/proc/PID/stat num_threads"),
+    (FigureId::FilesOpenPeak, |levels| levels.files, "/proc/PID/fd"),
+];
+
+/// Adds the highest samples of the gauges that are declared for this scope; `otherwise` says why
+/// there is none.
+pub(in crate::summary) fn add_levels(
+    figures: &mut Figures,
+    scope: FigureScope,
+    run: &Accumulator,
+    levels: &PeakLevels,
+    otherwise: &str,
+) {
+    for (id, of, source) in LEVELS.into_iter().filter(|(id, ..)| id.is_in(scope)) {
+        // A part may be one process.
+        let summed = matches!(scope, FigureScope::Run | FigureScope::Phase);
+        let source = format!("{source}{}", if summed { ", summed" } else { "" });
+        figures.insert(id, level(run, of(levels), &source, otherwise));
+    }
+}
+
+/// The highest sample of a gauge, or why there is none.
+pub(super) fn level(run: &Accumulator, peak: Peak, source: &str, otherwise: &str) -> Figure {
+    match peak.value {
+        Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
+        None => Figure::unknown(source, missing(run, otherwise)),
+    }
+}
+
+/// Cores used on average over so many seconds.
+pub(in crate::summary) fn mean_cores(
+    cpu: &Figure,
+    seconds: f64,
+    source: &str,
+    no_duration: &str,
+) -> Figure {
+    let Some(value) = cpu.value.filter(|_| seconds > 0.0) else {
+        let why = cpu.reason.as_deref().filter(|_| cpu.value.is_none());
+        return Figure::unknown(source, why.unwrap_or(no_duration));
+    };
+    Figure {
+        value: Some(value / seconds),
+        lower: cpu.lower.map(|bound| bound / seconds),
+        upper: cpu.upper.map(|bound| bound / seconds),
+        source: source.to_owned(),
+        ..cpu.clone()
+    }
+}
+
+/// The most cores used between two samples.
+pub(in crate::summary) fn peak_cores(
+    run: &Accumulator,
+    peak: Peak,
+    mean: &Figure,
+    source: &str,
+    too_short: &str,
+) -> Figure {
+    match (peak.value, mean.value) {
+        (Some(value), mean_value) if mean_value.is_none_or(|mean| value >= mean) => {
+            let value = possible(run, value);
+            let lower = least_cores(run, value, mean.lower);
+            Figure::between(value, Method::Sampled, lower, None, source).at(peak.at).because(SHORT)
+        }
+        // A peak below the mean only means that no sample fell into the busy part.
+        (_, Some(value)) => Figure::sampled(value, &mean.source).because(SHORT),
+        (_, None) => Figure::unknown(source, too_short),
+    }
+}
+
+/// A count of what was reaped: exact, unless children were auto-reaped. `clocks_agree` is whether
+/// the task clock shows that there were none; where it is not known, the method and the reason are
+/// these.
+pub(in crate::summary) fn reaped_count(
+    value: f64,
+    source: &str,
+    clocks_agree: Option<bool>,
+    method: Method,
+    why: Option<&str>,
+) -> Figure {
+    let missing = "auto-reaped children, if there were any, are not in it";
+    match clocks_agree {
+        Some(true) => Figure::exact(value, source),
+        Some(false) => Figure::sampled(value, source).because(missing),
+        None => Figure::between(value, method, value, None, source).because(why.unwrap_or(missing)),
+    }
+}
