@@ -11,7 +11,7 @@ blocks = re.findall(r"```python\n(.*?)```", open(sys.argv[1]).read(), re.DOTALL)
 found = {}
 exec("\n".join(blocks), found)
 run = found["run"]
-peak = int(run["memory_resident_bytes"].max())
+peak = int(run["memory_used_bytes"].max())
 assert found["peak"].item() == found["at_peak"][0][1] == peak
 assert found["memory"]["memory_high_water_bytes"].max() * 2**20 >= peak
 assert (found["cores"].dropna() >= 0).all()

@@ -102,10 +102,10 @@ impl ProcessValues {
         self.memory.peak.is_none_or(|peak| is_near(peak, now))
     }
 
-    /// Its proportional share of memory, if it was ever sampled.
+    /// Its proportional memory (PSS), if it was ever sampled.
     ///
-    /// The sample may be old; a share is never above the current resident memory.
-    pub fn share(&self) -> Option<u64> {
+    /// The sample may be old, so it is capped by the current resident memory.
+    pub fn pss_capped(&self) -> Option<u64> {
         self.memory.pss.map(|pss| self.memory.rss.map_or(pss, |rss| pss.min(rss)))
     }
 
@@ -207,7 +207,7 @@ pub struct LiveProcess {
     /// The same before its last row.
     pub previous: ProcessValues,
     /// The memory that its program had when that was last known.
-    pub memory: LastKnownMemory,
+    pub program_memory: LastKnownMemory,
     /// Its CPU time.
     pub own_cpu: OwnCpu,
     /// What it has used since the row before the last one, if that is known.
@@ -232,7 +232,7 @@ impl LiveProcess {
             program: UNNAMED.to_owned(),
             values: ProcessValues::default(),
             previous: ProcessValues::default(),
-            memory: LastKnownMemory::default(),
+            program_memory: LastKnownMemory::default(),
             own_cpu: OwnCpu::default(),
             used: None,
             is_sampled: false,
@@ -246,7 +246,7 @@ impl LiveProcess {
         self.is_new = !std::mem::replace(&mut self.is_sampled, true);
         self.previous = self.values;
         self.values.update(table, row, at);
-        self.memory.update(table, row);
+        self.program_memory.update(table, row);
         self.used = self.own_cpu.row(table, row, at);
     }
 }
@@ -279,7 +279,7 @@ impl LiveProcesses {
         name.clone_into(&mut process.name);
         process.program = program;
         // The memory of the last program is not this one's.
-        process.memory = LastKnownMemory::default();
+        process.program_memory = LastKnownMemory::default();
     }
 
     /// A process has exited: it is forgotten.
@@ -459,7 +459,7 @@ mod tests {
         sample(&mut live, sizes(Some(9), Some(7)));
         sample(&mut live, sizes(Some(5), None));
         sample(&mut live, sizes(Some(0), None));
-        let memory = live.get(&ID).unwrap().memory;
+        let memory = live.get(&ID).unwrap().program_memory;
         assert_eq!((memory.rss, memory.pss()), (Some(5), Some(5)));
     }
 
@@ -470,7 +470,7 @@ mod tests {
         sample(&mut live, sizes(Some(9), Some(7)));
         live.exec(ID, "work", "work".to_owned());
         let process = live.get(&ID).unwrap();
-        assert_eq!((process.memory.rss, &process.name[..]), (None, "work"));
+        assert_eq!((process.program_memory.rss, &process.name[..]), (None, "work"));
         assert_eq!(process.values.memory.rss, Some(9), "it is still the same process");
     }
 

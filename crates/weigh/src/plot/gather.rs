@@ -91,6 +91,7 @@ impl Gatherer {
             times: TimelineBuilder::default(),
             limits: LimitLines {
                 memory: manifest.host.memory_allowed_bytes().map(|bytes| bytes as f64),
+                memory_is_limited: manifest.host.tight_memory_limit_bytes().is_some(),
                 cores: manifest.host.cores_allowed,
             },
             units: Units::Binary,

@@ -7,8 +7,9 @@ use crate::summary::{Figure, Figures};
 /// The limits of a run.
 #[derive(Debug)]
 pub(super) struct LimitLines {
-    /// Memory, in bytes.
+    /// Memory, in bytes, and whether it is a limit of the cgroup and not the machine's size.
     pub memory: Option<f64>,
+    pub memory_is_limited: bool,
     /// Cores.
     pub cores: f64,
 }
@@ -22,6 +23,9 @@ impl LimitLines {
     /// curves.
     pub(super) fn mark(&self, chart: &mut Chart, figures: &Figures) {
         let of_run = match chart.name.as_str() {
+            MEMORY if self.memory_is_limited => {
+                Some((FigureId::MemoryPeak, "memory limit", self.memory))
+            }
             MEMORY => Some((FigureId::MemoryPeak, "machine memory", self.memory)),
             CPU => Some((FigureId::CpuCoresPeak, "limit", Some(self.cores))),
             _ => None,

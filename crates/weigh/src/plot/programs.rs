@@ -111,7 +111,7 @@ struct Attributed {
 }
 
 #[derive(Debug)]
-struct Counter {
+struct StackedMeasure {
     measure: Measure,
     /// The value of each slot.
     sums: Vec<f64>,
@@ -127,7 +127,7 @@ struct Counter {
 pub(super) struct Programs {
     /// The first is the others, the second what is unattributed.
     slots: Vec<Slot>,
-    counters: Vec<Counter>,
+    counters: Vec<StackedMeasure>,
     merges: Vec<(usize, usize)>,
     by_process: bool,
     attributed: Attributed,
@@ -154,7 +154,7 @@ impl Programs {
     /// No process yet, on a machine of so many cores. The first measure is the size of a program,
     /// the second its CPU time: these two determine the small ones.
     pub(super) fn new(measures: Vec<Measure>, cores: f64) -> Programs {
-        let counter = |measure: Measure| Counter {
+        let counter = |measure: Measure| StackedMeasure {
             curve: match measure.shown {
                 MeasureForm::Rate => {
                     ChartCurve::Rates(ChartWindow::from_start(), RateSteps::stack())
@@ -369,7 +369,7 @@ impl Attributed {
     /// The run's counter is exact, and clock ticks of processes are late: their excess over what
     /// the run used in this window was used before it, and is drawn when it fits. So the areas sum
     /// up to what the run used, as in the figures.
-    fn window(&mut self, counter: &mut Counter, at: f64, run: f64, cores: f64) {
+    fn window(&mut self, counter: &mut StackedMeasure, at: f64, run: f64, cores: f64) {
         let Some(length) = counter.curve.due(at) else { return };
         self.totals.resize(counter.sums.len(), 0.0);
         let used = (run - self.run).clamp(0.0, cores * length);
@@ -399,7 +399,7 @@ impl Attributed {
     }
 }
 
-impl Counter {
+impl StackedMeasure {
     /// Adds a gauge to a slot; counters are only ever raised.
     fn add(&mut self, slot: usize, level: f64) {
         if self.measure.shown == MeasureForm::Level {

@@ -27,15 +27,15 @@ pub fn read(
         progress((frame.at() / end).min(1.0));
     })?;
     let summary = accumulator.finish(frames.live());
-    let mut participants = process_table.finish(frames.live(), summary.run.measured());
+    let mut processes = process_table.finish(frames.live(), summary.run.measured());
     let losses = recording.losses();
     if losses.concern_processes() || losses.are_changes() {
-        participants.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);
+        processes.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);
     }
     let worth_reporting = worth_reporting(&summary);
     let chapters =
         chapters(gatherer.finish(&summary.figures), &manifest.host.name, worth_reporting);
-    let mut document = Document::of(manifest, &summary, &participants, chapters, units);
+    let mut document = Document::of(manifest, &summary, &processes, chapters, units);
     document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
     Ok(document)
 }

@@ -50,7 +50,7 @@ impl TreeSums {
     /// Adds a process to the sums.
     pub(super) fn add(&mut self, process: &ProcessValues) {
         add(&mut self.rss, process.memory.rss);
-        add(&mut self.share, process.share());
+        add(&mut self.share, process.pss_capped());
         if let Some(rss) = process.memory.rss {
             self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
         }

@@ -53,21 +53,21 @@ impl RunTotals {
             }
             let memory = &values.memory;
             rss.add(memory.rss);
-            pss.add(values.share());
+            pss.add(values.pss_capped());
             uss.add(private(values));
             high_water.add(values.upper_bound());
             swap.add(memory.swap);
             largest = largest.max(memory.rss.unwrap_or(0));
         }
-        let resident = rss.0.map(|_| largest.max(pss.0.unwrap_or(0)));
+        let used = rss.0.map(|_| largest.max(pss.0.unwrap_or(0)));
         // Without shares, a sum of resident memory is all that is known of several processes.
-        let resident = resident.filter(|_| pss.0.is_some() || alive <= 1);
+        let used = used.filter(|_| pss.0.is_some() || alive <= 1);
         let [read, written, read_calls, write_calls, storage_read, storage_written] =
             io.map_or([None; 6], |counts| counts.map(|count| Some(count as u64)));
         RunTotals {
             cpu: RunTotalCpu { cpu },
             memory: RunTotalMemory {
-                resident,
+                used,
                 rss: rss.0,
                 pss: pss.0,
                 uss: uss.0,
@@ -135,7 +135,7 @@ mod tests {
         );
         let bytes = |mib: u64| Some(mib * MIB);
         let memory = last.memory;
-        assert_eq!((memory.rss, memory.pss, memory.resident), (bytes(150), bytes(110), bytes(110)));
+        assert_eq!((memory.rss, memory.pss, memory.used), (bytes(150), bytes(110), bytes(110)));
         assert_eq!((memory.uss, memory.high_water), (bytes(110), bytes(160)));
         assert_eq!(last.cpu.cpu, Some(2.0));
     }
@@ -151,7 +151,7 @@ mod tests {
         run.reaped(1.5, CHILD, usage(0.5, 50 * MIB));
         run.sample(2.0, |_| {});
         let [both, alone] = totals(&run)[..] else { panic!() };
-        assert_eq!((both.memory.pss, both.memory.resident), (None, None));
+        assert_eq!((both.memory.pss, both.memory.used), (None, None));
         assert_eq!(both.memory.rss, Some(150 * MIB));
         assert_eq!((alone.memory.pss, alone.memory.rss), (Some(80 * MIB), Some(100 * MIB)));
         assert_eq!(alone.processes.alive, Some(1));

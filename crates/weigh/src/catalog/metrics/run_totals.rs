@@ -16,8 +16,9 @@ metrics! {
 metrics! {
     /// Memory of all live processes of the run.
     pub struct RunTotalMemory in Run / "memory", "Memory of the run" {
-        /// Resident memory, each shared page counted once: the basis of the peak and the mean.
-        resident: Gauge u64 Bytes, "Resident, shared once", from "the sum of Pss, at least the largest process";
+        /// Memory in use: the sum of PSS, and at least the RSS of the largest process. The mean of the
+        /// run has this basis, and so has its peak, unless a high-water mark of the kernel is higher.
+        used: Gauge u64 Bytes, "Used", from "the sum of Pss, at least the largest rss";
         /// Sum of resident memory, shared pages counted for each process.
         rss: Gauge u64 Bytes, "Resident", from "the sum of rss";
         /// Sum of proportional memory, each value as it was last read.
@@ -26,7 +27,7 @@ metrics! {
         uss: Gauge u64 Bytes, "Private", from "the sum of Private_Clean + Private_Dirty";
         /// Sum of the peaks that these processes have reached so far: an upper bound of what they had
         /// together, huge pages excepted.
-        high_water: Gauge u64 Bytes, "Sum of peaks", from "the sum of VmHWM";
+        high_water: Gauge u64 Bytes, "Sum of peaks", from "the sum of VmHWM, at least rss less huge pages";
         /// Sum of swapped memory.
         swap: Gauge u64 Bytes, "Swapped", from "the sum of VmSwap";
     }

@@ -219,7 +219,8 @@ impl TimepointBuilder {
         let mut cpu = self.reaped_cpu;
         for process in live.sampled() {
             let has_exited = self.exited.contains(&process.id);
-            let memory = if has_exited { &LastKnownMemory::RELEASED } else { &process.memory };
+            let memory =
+                if has_exited { &LastKnownMemory::RELEASED } else { &process.program_memory };
             all.add(memory);
             cpu += process.values.children_cpu().unwrap_or(0.0);
             if self.mains.contains(&process.id) {

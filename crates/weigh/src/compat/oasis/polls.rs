@@ -321,9 +321,9 @@ impl PolledProcess {
             tool: self.tool,
             cores,
             cpu: self.cpu.unwrap_or_default(),
-            rss: process.memory.rss,
-            uss: process.memory.uss(),
-            pss: process.memory.pss(),
+            rss: process.program_memory.rss,
+            uss: process.program_memory.uss(),
+            pss: process.program_memory.pss(),
         }
     }
 }

@@ -12,10 +12,9 @@ const UNSEEN: &str =
 pub(in crate::summary) const SHARED_COUNTED_ONCE: &str =
     "resident memory over time: the sum in smaps_rollup, or the largest process if that is more";
 
-const SHARED_MORE_THAN_ONCE: &str = "shared pages count for each who has them";
+const SHARED_MORE_THAN_ONCE: &str = "shared pages are counted for each process that maps them";
 
-const ENDED: &str = "too short to sample: what is known of its end is also what the process was \
-                     before it became the command";
+const ENDED: &str = "too short to sample: ru_maxrss may be the size of the process before exec";
 
 const HUGE_PAGES: &str = "huge pages may have been used between two ticks: the kernel keeps no \
                           high-water mark of them, and how many there are is not known";
@@ -93,8 +92,8 @@ fn others_exit(run: &Accumulator) -> Option<Peak> {
 }
 
 fn why_no_upper_bound(run: &Accumulator) -> &'static str {
-    const FOLLOWED: &str = "spikes between two samples may be missed: the kernel's \
-                            own mark may be from before the attach";
+    const FOLLOWED: &str = "spikes between two samples may be missed: VmHWM may be from \
+                            before the attach";
     match (run.end.is_none(), is_attached(run)) {
         (false, false) if huge_pages_bound(run).is_none() => HUGE_PAGES,
         (true, _) => NO_END,

@@ -45,7 +45,8 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::CpuTime, cpu);
     put(FigureId::MemoryPeak, group::memory_peak(run, memory::peak(run)));
     let levels = &run.tree.combined;
-    if levels.hugetlb.value > Some(0.0) {
+    // Most runs have none, and changed bytes may look like some.
+    if levels.hugetlb.value > Some(0.0) && !run.losses.are_changes() {
         let source = "/proc/PID/status HugetlbPages, summed";
         put(FigureId::MemoryHugetlbPeak, level(run, levels.hugetlb, source, not_sampled(run)));
     }

@@ -262,7 +262,7 @@ impl ToolProcess {
         if row.rss != Some(0) {
             list.raise_size(self.tool, row.peak.max(row.rss));
             list.private(self.tool, row.uss);
-            let memory = &process.memory;
+            let memory = &process.program_memory;
             (now.rss, now.pss, now.uss) = (memory.rss, memory.pss(), memory.uss());
             now.size = now.pss.or(now.rss);
         }
