@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, root, target};
 use crate::python;
 
-/// What is copied besides the Markdown files at the root.
+/// Where guides, reference and pictures are.
 const DOCS: &str = "docs";
 
 /// The settings of the site: its contents, and which links are checked.
@@ -53,7 +53,8 @@ fn stage(repository: &Path, source: &Path) -> Result<()> {
         let below = Path::new(DOCS).join(directory);
         copy_files(&repository.join(&below), &pages.join(&below), |name| name.ends_with(".md"))?;
     }
-    copy_files(&repository.join(DOCS), &pages.join(DOCS), |name| name.ends_with(".png"))?;
+    let is_asset = |name: &str| name.ends_with(".png") || name.ends_with(".css");
+    copy_files(&repository.join(DOCS), &pages.join(DOCS), is_asset)?;
     copy(&repository.join(SETTINGS), &source.join("mkdocs.yml"))
 }
 
@@ -86,11 +87,11 @@ mod tests {
         std::fs::create_dir_all(source.join("pages/docs/guides")).unwrap();
         std::fs::write(source.join("pages/docs/guides/removed.md"), "").unwrap();
         stage(&root(), &source).unwrap();
-        for page in ["README.md", "docs/guides/tutorial.md", "docs/reference/metrics.md"] {
+        for page in
+            ["README.md", "docs/guides/tutorial.md", "docs/reference/metrics.md", "docs/page.png"]
+        {
             assert!(source.join("pages").join(page).is_file(), "{page}");
         }
-        assert!(source.join("pages/docs/page.png").is_file());
-        assert!(source.join("mkdocs.yml").is_file());
         assert!(!source.join("pages/docs/guides/removed.md").exists());
     }
     #[test]
