@@ -24,6 +24,7 @@ mod publish;
 mod python;
 mod scrub;
 mod setup;
+mod site;
 mod skipped;
 mod soak;
 mod test;
@@ -52,6 +53,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Build the documentation as a site in target/site, and check its links
+    Docs,
     /// Measure what weigh costs, beside the bare reads, and write BENCHMARKS.md
     Bench(bench::Options),
     /// Kill, fill up and change recordings at random, and check what weigh reports of them
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Task::Setup(options) => setup::install(&options),
         Task::Test(options) => test::run(&options),
         Task::Generate { check } => generate::run(check),
+        Task::Docs => site::run(),
         Task::Bench(options) => bench::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::CaptureHost(options) => capture::run(&options),

@@ -1,4 +1,4 @@
-//! Python for tests and benchmarks: a virtual environment under target/, made once.
+//! Python for tests, benchmarks and the site: virtual environments under target/, made once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,6 +23,12 @@ const ALONE: &str = "crates/weigh-cli/tests/python/alone.txt";
 /// The directory of the environment for the tests, below target/.
 const ENVIRONMENT: &str = "test-python";
 
+/// What builds the documentation as a site.
+const SITE: &str = "crates/weigh-cli/tests/python/site.txt";
+
+/// The directory of its environment: apart, because readers and mkdocs need not agree on versions.
+const SITE_ENVIRONMENT: &str = "site-python";
+
 /// The interpreter of an environment that has what the tests need; made where it is missing.
 pub(crate) fn with_readers() -> Result<PathBuf> {
     let [readers, alone] =
@@ -37,8 +43,23 @@ pub(crate) fn found() -> Result<PathBuf> {
 }
 
 fn wanted() -> Result<String> {
-    let read = |file: &str| std::fs::read_to_string(root().join(file)).context(file.to_owned());
     Ok(read(READERS)? + &read(ALONE)?)
+}
+
+fn read(file: &str) -> Result<String> {
+    std::fs::read_to_string(root().join(file)).context(file.to_owned())
+}
+
+/// The interpreter of an environment that has what builds the site; made where it is missing.
+pub(crate) fn with_site_builder() -> Result<PathBuf> {
+    let file = root().join(SITE).to_string_lossy().into_owned();
+    environment(SITE_ENVIRONMENT, &read(SITE)?, &[&["-r", &file]])
+}
+
+/// The interpreter of that environment, if it has been made.
+pub(crate) fn site_builder_found() -> Result<PathBuf> {
+    finished(&target().join(SITE_ENVIRONMENT), &read(SITE)?)
+        .with_context(|| "no environment with mkdocs; run cargo xtask setup")
 }
 
 /// The interpreter of an environment with these packages.

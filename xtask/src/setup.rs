@@ -41,6 +41,9 @@ pub(crate) fn install(options: &Options) -> Result<()> {
     let setup =
         Setup::of(python::with_readers(), node::with_packages(), libraries::Library::fetched);
     setup.print_missing();
+    if let Err(why) = python::with_site_builder() {
+        println!("links of the documentation are not checked: {why:#}");
+    }
     if setup.is_complete() {
         println!("set up: everything that the tests need is there");
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, cargo, root};
 use crate::setup::Setup;
 use crate::skipped::Skipped;
-use crate::{aarch64, dependencies, generate, publish};
+use crate::{aarch64, dependencies, generate, publish, python, site};
 
 /// How much is tested.
 #[derive(Debug, clap::Args)]
@@ -56,6 +56,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let begin = Instant::now();
         generate::run(true).context("cargo xtask test: generated pages")?;
         took.push(("generated pages", begin.elapsed()));
+        match python::site_builder_found() {
+            Ok(python) => {
+                println!("\n== links: cargo xtask docs");
+                let begin = Instant::now();
+                site::build(&python).context("cargo xtask test: links")?;
+                took.push(("links", begin.elapsed()));
+            }
+            Err(why) => println!("\nlinks of the documentation are not checked: {why:#}"),
+        }
     }
     println!("\nall passed, {}", skipped.summary()?);
     for (name, time) in &took {
@@ -112,7 +121,7 @@ fn fast_steps() -> Steps {
 
 /// typos, from the environment that the set-up has made.
 fn spelling() -> Option<(&'static str, Command)> {
-    let python = crate::python::found().ok()?;
+    let python = python::found().ok()?;
     let typos = python.parent().map(|bin| bin.join("typos")).filter(|typos| typos.exists())?;
     Some(("spelling", command::at_root(typos)))
 }
