@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::catalog::metrics::NodeCpu;
+use crate::catalog::metrics::{NodeCpu, ProcessMemory};
 use crate::model::{End, Entity, ProcessId};
 use crate::record::{Event, Recording};
 use crate::summary;
@@ -141,6 +141,25 @@ fn corrupted_bytes_leave_only_the_bounds_of_the_final_counters() {
     let memory = &changed.figures["memory_peak_bytes"];
     assert_eq!((memory.lower, memory.upper), (None, None));
     assert_eq!(changed.figures["cpu_time_seconds"], whole.figures["cpu_time_seconds"]);
+}
+
+#[test]
+fn huge_pages_in_a_corrupted_recording_are_not_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run");
+    let mut run = FakeRun::new();
+    let hugetlb = ProcessMemory { hugetlb: Some(MIB), ..ProcessMemory::default() };
+    run.starts(0.0, MAIN, "work");
+    run.sample(1.0, |tick| tick.put(Entity::Process(MAIN), &hugetlb));
+    run.reaped(2.0, MAIN, usage(1.0, MIB)).ends(2.0, |_| {}).record(&path);
+    let has_figure = || of(&path).figures.get(FigureId::MemoryHugetlbPeak).is_some();
+    assert!(has_figure());
+    // Which bytes were changed is not known: they may be these.
+    let stream = path.join("node-a/process.arrows");
+    let mut bytes = std::fs::read(&stream).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&stream, bytes).unwrap();
+    assert!(!has_figure());
 }
 
 #[test]
