@@ -72,6 +72,7 @@ impl Document {
     }
 
     /// The rows of the other figures by topic.
+    #[cfg(feature = "html")]
     pub(super) fn topics(&self) -> Vec<(&'static str, Vec<Vec<ReportCell>>)> {
         let mut topics: Vec<(&str, Vec<Vec<ReportCell>>)> = Vec::new();
         let rows = self.figures.rows.iter().enumerate().skip(self.important_figures);
@@ -123,6 +124,7 @@ impl ReportChapter {
     }
 
     /// The charts in which something happened, and those in which hardly anything did.
+    #[cfg(any(feature = "html", feature = "pdf"))]
     pub(super) fn active_and_quiet(&self) -> (Vec<&Chart>, Vec<&Chart>) {
         self.charts.iter().partition(|chart| !chart.is_quiet())
     }

@@ -319,6 +319,7 @@ fn colour(process: &Process, pid: &str, charts: &[&Chart]) -> usize {
 
 impl TimelineRow {
     /// Whether its bars are phases.
+    #[cfg(feature = "html")]
     pub(in crate::report) fn is_phase(&self) -> bool {
         self.of == TimelineRowOf::Phase
     }
