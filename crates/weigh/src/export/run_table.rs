@@ -15,6 +15,10 @@ use crate::model::{Entity, Table};
 use crate::record::{self, Frames, Moment, Recording, Replay};
 use crate::summary::{Accumulator, RunTotals};
 
+/// What the sums depend on; the machine's own tables need not be read.
+const READ: [Scope; 6] =
+    [Scope::Process, Scope::Run, Scope::Own, Scope::Cgroup, Scope::Gpu, Scope::GpuProcess];
+
 /// Rows of a batch.
 const BATCH: usize = 4096;
 
@@ -35,6 +39,7 @@ impl<'a> RunTable<'a> {
     pub(super) fn of(recording: &'a Recording) -> Result<RunTable<'a>, Error> {
         let used = |name: &str| recording.manifest().collectors.iter().any(|one| one == name);
         let mut groups = groups(SOURCES.iter().filter(|source| used(source.name)));
+        groups.retain(|group| group.iter().any(|metric| READ.contains(&metric.scope)));
         let replay = Replay::of(recording, &groups)?;
         // What a tick has comes first: its rows fit. A run without GPUs has no columns of them.
         let has_gpus = used(SourceId::Gpu.name());
