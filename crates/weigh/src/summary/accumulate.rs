@@ -13,8 +13,8 @@ use super::sample_times::SampleTimes;
 use super::tools::Tools;
 use super::tree::{RunTree, high_water_read};
 use super::{Left, MonitorCost, Processes, Run, RunTotals, Summary, figures, findings, lossy};
-use crate::catalog::Scope;
-use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
+use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp, RunTotalCpu};
+use crate::catalog::{Scope, SourceId};
 use crate::model::live::LiveProcesses;
 use crate::model::{End, Facts, FaultSource, ProcessId, Tick, Usage};
 use crate::record::events::Victim;
@@ -197,6 +197,10 @@ impl Accumulator {
     /// The run as a whole at a complete tick that was just added.
     pub(crate) fn totals(&self, live: &LiveProcesses) -> RunTotals {
         let cpu = (self.tree.total > 0 || self.clock.is_some()).then(|| self.cpu_so_far());
+        // Without the process collector nothing is known of them: that is not zero.
+        if !self.manifest.collects(SourceId::Process) {
+            return RunTotals { cpu: RunTotalCpu { cpu }, ..RunTotals::default() };
+        }
         RunTotals::of(self.tree.alive(live), cpu, self.phases.last_sample().io, self.gpus.now)
     }
 

@@ -100,6 +100,7 @@ fn private(values: &ProcessValues) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::SourceId;
     use crate::record::Moment;
     use crate::summary::Accumulator;
     use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, memory, threads, usage};
@@ -138,6 +139,14 @@ mod tests {
         assert_eq!((memory.rss, memory.pss, memory.used), (bytes(150), bytes(110), bytes(110)));
         assert_eq!((memory.uss, memory.high_water), (bytes(110), bytes(160)));
         assert_eq!(last.cpu.cpu, Some(2.0));
+    }
+
+    #[test]
+    fn without_the_process_collector_sums_are_unknown_and_not_zero() {
+        let mut run = FakeRun::new();
+        run.manifest.collectors.retain(|name| name != SourceId::Process.name());
+        run.sample(1.0, |_| {});
+        assert_eq!(totals(&run), [RunTotals::default()]);
     }
 
     #[test]
