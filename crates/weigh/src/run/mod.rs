@@ -3,6 +3,7 @@
 //! [`run`] takes over the process it is called in: it becomes a child subreaper, handles the
 //! signals, and releases the streams that are the command's.
 
+mod control;
 mod follow;
 mod monitor;
 mod occupants;

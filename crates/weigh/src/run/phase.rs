@@ -97,8 +97,7 @@ fn send(
         nanoseconds: Offsets::own().to_machine(at.as_nanos() as u64),
         within: around(),
         sender_rss_bytes: Some(child::largest_rss()),
-        helper: None,
-        event,
+        ..ControlMessage::new(at, event)
     };
     // After everything else that reads a file.
     message.helper = last.as_ref().map(used);

@@ -221,7 +221,11 @@ impl Watch {
 
     /// Records an event.
     pub(super) fn event(&mut self, at: Duration, event: Event) {
-        let entry = Entry::new(at, event);
+        self.entry(Entry::new(at, event));
+    }
+
+    /// Records an event with what belongs to it.
+    pub(super) fn entry(&mut self, entry: Entry) {
         if let Some(baseline) = &mut self.baseline {
             baseline.event(&entry);
         }
