@@ -25,14 +25,23 @@ impl End {
 impl Usage {
     /// What this process has used so far: its threads, not its children.
     pub fn own() -> Usage {
-        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the place is ours, and all zeros is a valid rusage.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-            usage.assume_init()
-        };
-        Usage::from(&usage)
+        of(libc::RUSAGE_SELF)
     }
+
+    /// What this thread has used so far.
+    pub fn of_thread() -> Usage {
+        of(libc::RUSAGE_THREAD)
+    }
+}
+
+fn of(whom: c_int) -> Usage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the place is ours, and all zeros is a valid rusage.
+    let usage = unsafe {
+        libc::getrusage(whom, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    Usage::from(&usage)
 }
 
 impl From<&libc::rusage> for Usage {
