@@ -23,6 +23,7 @@ use crate::record::{
 };
 
 /// Everything the summary needs.
+#[derive(Clone)]
 pub struct Accumulator {
     pub(super) manifest: Manifest,
     pub(super) tree: RunTree,
