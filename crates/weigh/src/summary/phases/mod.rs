@@ -203,7 +203,7 @@ impl Phases {
             return;
         }
         let (mut whole, of_commands) = self.extremes(tree, live);
-        whole.cpu = sample.clock.or(sample.summed);
+        whole.cpu = sample.cpu.or(sample.summed);
         for (open, of_command) in self.open.iter_mut().zip(&of_commands) {
             let window = &mut self.windows[open.window];
             // Growth since the last sample was in this phase, if that sample was.
