@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::live::{LiveEvent, LiveObserver};
 use super::occupants::Occupants;
 use super::watch::{ENDS, Watch};
 use super::{Error, Outcome, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
@@ -84,11 +85,13 @@ impl AttachTarget {
 
 /// Attaches to what already runs, and weighs it.
 ///
-/// `begun` is called when everything is set up, just before the first sample.
+/// `begun` is called when everything is set up, just before the first sample; `observer` gets the
+/// values while it runs.
 pub fn follow(
     follow: &Follow,
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
+    observer: Option<LiveObserver>,
 ) -> Result<Outcome, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
@@ -155,6 +158,7 @@ pub fn follow(
     let group_of_target = group.clone().filter(|_| collects(SourceId::Cgroup));
     collectors.cgroup = group_of_target.map(CgroupCollector::of);
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, collectors, writer);
+    watch.observe(observer);
     // Connections are those of the machine that weigh runs on.
     if collects(SourceId::Sockets) && super::is_here(settings) {
         let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Running);
@@ -345,8 +349,13 @@ impl AttachMonitor {
         let mut is_asked = false;
         while let Some(signal) = self.signals.arrived() {
             is_asked |= ENDS.contains(&signal.number);
-            if signal.number == libc::SIGTSTP {
-                signals::stop_self();
+            match signal.number {
+                libc::SIGWINCH => self.watch.tell(LiveEvent::Resized),
+                libc::SIGTSTP => {
+                    self.watch.tell(LiveEvent::Suspended);
+                    signals::stop_self();
+                }
+                _ => {}
             }
         }
         is_asked

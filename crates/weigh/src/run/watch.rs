@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::live::{Live, LiveEvent, LiveObserver};
 use super::schedule::Schedule;
 use super::{Outcome, live};
 use crate::catalog::SourceId;
@@ -32,6 +33,8 @@ pub(super) struct Watch {
     /// Subtracts what processes used before weigh attached to them.
     baseline: Option<AttachBaseline>,
     faulted: Vec<(FaultSource, String)>,
+    /// Whoever shows the values of the run while it runs.
+    live: Option<Live>,
 }
 
 impl Watch {
@@ -56,6 +59,7 @@ impl Watch {
             schedule: Schedule::new(Duration::ZERO, settings.interval),
             baseline: manifest.came.map(AttachBaseline::new),
             faulted: Vec::new(),
+            live: None,
         }
     }
 
@@ -65,6 +69,18 @@ impl Watch {
         let root = self.host.root.clone();
         let live = live(settings);
         writer.describe(move || manifest.with_hardware(Hardware::of(&root, live)));
+    }
+
+    /// Passes the values of ticks on, from now on.
+    pub(super) fn observe(&mut self, observer: Option<LiveObserver>) {
+        self.live = observer.map(Live::new);
+    }
+
+    /// Passes on what concerns the terminal.
+    pub(super) fn tell(&mut self, event: LiveEvent<'_>) {
+        if let Some(live) = &mut self.live {
+            live.tell(event);
+        }
     }
 
     /// The time since the run began.
@@ -106,6 +122,9 @@ impl Watch {
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
         self.tick.complete(&ticks);
         self.emit_tick();
+        if let Some(live) = &mut self.live {
+            live.tick(self.tick.at, &self.accumulator, self.frames.live());
+        }
         self.report_faults();
         let now = self.now();
         if now >= self.schedule.due() {
@@ -256,6 +275,8 @@ impl Watch {
         signals: &mut Signals,
         mut warnings: Vec<String>,
     ) -> Outcome {
+        // Before anything else is written to the terminal.
+        self.live = None;
         let now = self.now();
         self.event(now, Event::RunEnd(end.clone()));
         let Some(mut writer) = self.writer.take() else {
