@@ -47,7 +47,8 @@ fn follow(follow: Follow, mut measurement: Measurement<'_>) -> Result<u8, Failur
             print::err(&start_message(manifest, &follow));
         }
     };
-    let followed = weigh::run::follow(&follow, &measurement.settings, begun);
+    let observer = measurement.observer();
+    let followed = weigh::run::follow(&follow, &measurement.settings, begun, observer);
     let Outcome { summary, recording, warnings, .. } =
         followed.inspect_err(|_| measurement.discard())?;
     measurement.finish(summary, recording.as_deref(), warnings);

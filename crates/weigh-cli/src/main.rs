@@ -10,6 +10,7 @@ mod find;
 mod gpu_tracker;
 mod import;
 mod inherited;
+mod live;
 mod measurement;
 mod merge;
 mod metrics;

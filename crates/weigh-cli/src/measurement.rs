@@ -4,12 +4,13 @@ use std::path::Path;
 
 use weigh::model::settings::{Destination, Settings};
 use weigh::report::text;
+use weigh::run::LiveObserver;
 use weigh::summary::Summary;
 
 use crate::args::{Measuring, SummaryFormat, Units};
 use crate::failure::{Failure, USAGE};
 use crate::result_file::ResultFile;
-use crate::{config, export, print, report, show};
+use crate::{config, export, live, print, report, show};
 
 const STDOUT: i32 = 1;
 
@@ -56,6 +57,11 @@ impl<'a> Measurement<'a> {
     /// Whether only errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.args.quiet
+    }
+
+    /// Shows the values of the run while it runs, if requested and where that is possible.
+    pub(crate) fn observer(&self) -> Option<LiveObserver> {
+        live::observer(self.args.live?, self.units.into())
     }
 
     /// Writes and prints the summary, exports and reports.

@@ -18,7 +18,8 @@ pub(crate) fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
         measurement.settings.own_cgroup = group.into();
     }
     let caller = Caller { inherited, keeps_stderr: true };
-    let outcome = weigh::run::run(&args.command, &measurement.settings, caller);
+    let observer = measurement.observer();
+    let outcome = weigh::run::run(&args.command, &measurement.settings, caller, observer);
     let Outcome { end, summary, recording, warnings } = outcome.map_err(|error| {
         measurement.discard();
         exec_if_limited(error, &args.command, inherited)

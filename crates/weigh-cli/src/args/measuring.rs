@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use weigh::quantity;
 
 use super::export::export_format;
@@ -96,12 +96,25 @@ pub(crate) struct Measuring {
         conflicts_with = "no_record"
     )]
     pub report: Vec<ReportFormat>,
+    /// Show time, CPU, memory, GPUs and phase while it runs: on the last line of the terminal, or
+    /// in its title. Nothing where stderr is not a terminal
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "line", value_name = "line|title", hide_possible_values = true)]
+    pub live: Option<LivePlace>,
     /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// Where the values of a run are shown while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LivePlace {
+    /// On the last line of the terminal
+    Line,
+    /// In the title of the terminal's window
+    Title,
 }
 
 fn label(text: &str) -> Result<(String, String), String> {

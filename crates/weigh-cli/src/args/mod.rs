@@ -17,7 +17,7 @@ use weigh::quantity;
 pub(crate) use attach::{AttachArgs, WatchArgs};
 pub(crate) use export::{CompatTool, ExportArgs};
 pub(crate) use import::{ImportArgs, ImportTool};
-pub(crate) use measuring::Measuring;
+pub(crate) use measuring::{LivePlace, Measuring};
 pub(crate) use merge::MergeArgs;
 pub(crate) use report::{PictureFormat, PlotArgs, PlotTool, ReportArgs, ReportFormat};
 pub(crate) use run::{CgroupChoice, PhaseArgs, RunArgs};

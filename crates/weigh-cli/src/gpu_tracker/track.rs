@@ -39,7 +39,7 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
     let destination = Destination::Directory(hidden.path().to_owned());
     let settings = Settings { destination, ..plan.settings() };
     let caller = Caller { inherited, keeps_stderr: true };
-    let outcome = match weigh::run::run(&plan.command, &settings, caller) {
+    let outcome = match weigh::run::run(&plan.command, &settings, caller, None) {
         Ok(outcome) => outcome,
         Err(error) => {
             output.discard();

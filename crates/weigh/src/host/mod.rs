@@ -32,6 +32,7 @@ pub mod signals;
 pub(crate) mod skip;
 pub mod sock_diag;
 pub mod taskstats;
+pub mod terminal;
 pub mod timeout;
 pub mod wait;
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::Control;
+use super::live::{LiveEvent, LiveObserver};
 use super::occupants::Occupants;
 use super::requests::{Request, RequestQueue, Requests};
 use super::session::command::SessionCommand;
@@ -28,7 +29,7 @@ use crate::host::connector::{Connector, Drain, ProcEvent};
 use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::limits::{self, ResourceLimits};
 use crate::host::pidfd::PidFd;
-use crate::host::signals::Signals;
+use crate::host::signals::{self, Signals};
 use crate::host::taskstats::{ExitRecord, Taskstats};
 use crate::host::{Host, clock, own};
 use crate::model::gpu::Visible;
@@ -88,14 +89,17 @@ impl AttachTarget {
 
 /// Attaches to what already runs, and weighs it.
 ///
-/// `begun` is called when everything is set up, just before the first sample.
+/// `begun` is called when everything is set up, just before the first sample; `observer` gets the
+/// values while it runs.
 pub fn follow(
     follow: &Follow,
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
+    observer: Option<LiveObserver>,
 ) -> Result<Outcome, Error> {
     let mut warnings = Vec::new();
     let (mut monitor, manifest) = begin(follow, settings, ProcessOwner::Program, &mut warnings)?;
+    monitor.watch.observe(observer);
     begun(&manifest);
     let why = monitor.follow();
     Ok(monitor.finish(why, warnings))
@@ -401,6 +405,11 @@ impl AttachMonitor {
         for request in self.requests.take() {
             match request {
                 Request::Stop => is_stop_requested = true,
+                Request::Resize => self.watch.tell(LiveEvent::Resized),
+                Request::Suspend => {
+                    self.watch.tell(LiveEvent::Suspended);
+                    signals::stop_self();
+                }
                 Request::Control(message) => self.control.handle(&mut self.watch, vec![*message]),
                 Request::Snapshot(answer) => {
                     self.watch.take_tick();

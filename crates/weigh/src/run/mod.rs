@@ -5,6 +5,7 @@
 
 mod control;
 mod follow;
+mod live;
 mod monitor;
 mod occupants;
 pub mod phase;
@@ -42,6 +43,7 @@ use crate::record::manifest::Manifest;
 use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
 pub use follow::{AttachTarget, Follow, follow};
+pub use live::{LiveEvent, LiveMemory, LiveObserver, LiveValues};
 use monitor::{Inheritance, Monitor};
 pub use session::{OpenPhase, PhaseId, Session};
 use watch::Watch;
@@ -155,9 +157,16 @@ fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
 
 /// Runs a command and weighs it.
 ///
+/// `observer` gets its values while it runs.
+///
 /// Must be called while the process has one thread. Nothing has been started
 /// when it fails.
-pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<Outcome, Error> {
+pub fn run(
+    command: &[OsString],
+    settings: &Settings,
+    caller: Caller,
+    observer: Option<LiveObserver>,
+) -> Result<Outcome, Error> {
     settings.check()?;
     own::begin_account(caller.inherited.used);
     let Some(program) = command.first() else {
@@ -167,7 +176,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let original = Original::now(caller.inherited);
     out_of_memory::replace_by(Replacement::of(command, original)?);
     original.limits.raise();
-    let outcome = measure(command, settings, caller, &original);
+    let outcome = measure(command, settings, caller, &original, observer);
     if outcome.is_err() {
         out_of_memory::forget();
         original.signals.restore();
@@ -181,6 +190,7 @@ fn measure(
     settings: &Settings,
     caller: Caller,
     original: &Original,
+    observer: Option<LiveObserver>,
 ) -> Result<Outcome, Error> {
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
@@ -257,6 +267,7 @@ fn measure(
     collectors.processes = processes;
     collectors.cgroup = group.map(|own| CgroupCollector::of_own(own.group.clone()));
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, collectors, writer);
+    watch.observe(observer);
     if let Some(own) = own_group.as_ref().filter(|_| collects(SourceId::Packets)) {
         watch.collectors.packets = watch.or_fault(SourceId::Packets, Packets::of(own));
     }

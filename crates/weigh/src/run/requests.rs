@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::watch::ENDS;
-use crate::host::signals::{self, Signals};
+use crate::host::signals::Signals;
 use crate::record::inbox::ControlMessage;
 use crate::summary::Summary;
 
@@ -19,6 +19,10 @@ pub(super) enum Request {
     Snapshot(SyncSender<Summary>),
     /// Stop monitoring.
     Stop,
+    /// The terminal has another size.
+    Resize,
+    /// Ctrl-Z: stop weigh alone, until it is continued.
+    Suspend,
 }
 
 /// The session's side of the queue.
@@ -79,18 +83,18 @@ pub(super) enum Requests {
 }
 
 impl Requests {
-    /// The requests that have arrived. Ctrl-Z stops weigh alone.
+    /// The requests that have arrived.
     pub(super) fn take(&mut self) -> Vec<Request> {
         match self {
             Requests::Queue(queue) => queue.take(),
             Requests::Signals(signals) => {
                 let mut arrived = Vec::new();
                 while let Some(signal) = signals.arrived() {
-                    if ENDS.contains(&signal.number) {
-                        arrived.push(Request::Stop);
-                    }
-                    if signal.number == libc::SIGTSTP {
-                        signals::stop_self();
+                    match signal.number {
+                        libc::SIGWINCH => arrived.push(Request::Resize),
+                        libc::SIGTSTP => arrived.push(Request::Suspend),
+                        number if ENDS.contains(&number) => arrived.push(Request::Stop),
+                        _ => {}
                     }
                 }
                 arrived

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::live::{Live, LiveEvent, LiveObserver};
 use super::schedule::Schedule;
 use super::{Outcome, live};
 use crate::catalog::SourceId;
@@ -34,6 +35,8 @@ pub(super) struct Watch {
     /// Subtracts what processes used before weigh attached to them.
     baseline: Option<AttachBaseline>,
     faulted: Vec<(FaultSource, String)>,
+    /// Whoever shows the values of the run while it runs.
+    live: Option<Live>,
 }
 
 impl Watch {
@@ -61,6 +64,7 @@ impl Watch {
             schedule: Schedule::new(Duration::ZERO, settings.interval),
             baseline: manifest.came.map(AttachBaseline::new),
             faulted: Vec::new(),
+            live: None,
         }
     }
 
@@ -80,6 +84,18 @@ impl Watch {
         let root = self.host.root.clone();
         let live = live(settings);
         writer.describe(move || manifest.with_hardware(Hardware::of(&root, live)));
+    }
+
+    /// Passes the values of ticks on, from now on.
+    pub(super) fn observe(&mut self, observer: Option<LiveObserver>) {
+        self.live = observer.map(Live::new);
+    }
+
+    /// Passes on what concerns the terminal.
+    pub(super) fn tell(&mut self, event: LiveEvent<'_>) {
+        if let Some(live) = &mut self.live {
+            live.tell(event);
+        }
     }
 
     /// The time since the run began.
@@ -121,6 +137,9 @@ impl Watch {
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
         self.tick.complete(&ticks);
         self.emit_tick();
+        if let Some(live) = &mut self.live {
+            live.tick(self.tick.at, &self.accumulator, self.frames.live());
+        }
         self.report_faults();
         let now = self.now();
         if now >= self.schedule.due() {
@@ -275,6 +294,8 @@ impl Watch {
         mut is_impatient: impl FnMut() -> bool,
         mut warnings: Vec<String>,
     ) -> Outcome {
+        // Before anything else is written to the terminal.
+        self.live = None;
         let now = self.now();
         self.event(now, Event::RunEnd(end.clone()));
         let Some(mut writer) = self.writer.take() else {

@@ -7,6 +7,7 @@ use super::exited_usage::ExitedUsage;
 use super::gpus::{self, GpuFold, RunRole};
 use super::group::CgroupUsage;
 use super::helpers::Helpers;
+use super::memory_growth::MemoryTrend;
 use super::node::Node;
 use super::phases::{self, PhaseSample, Phases};
 use super::sample_times::SampleTimes;
@@ -66,6 +67,7 @@ pub struct Accumulator {
     monitor: MonitorCost,
     pub(super) phases: Phases,
     tools: Tools,
+    memory_trend: MemoryTrend,
     /// What is missing from the recording that this is read from.
     pub(super) losses: Losses,
 }
@@ -126,6 +128,7 @@ impl Accumulator {
             monitor: MonitorCost::default(),
             phases: Phases::new(manifest.host.cores),
             tools: Tools::of(manifest),
+            memory_trend: MemoryTrend::default(),
             losses: Losses::default(),
         }
     }
@@ -190,6 +193,9 @@ impl Accumulator {
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
             self.all_sampled(live, at, clock.map(|clock| self.helpers.less_cpu(clock)));
             self.tree.sample_completed(live);
+            if let Some(memory) = self.tree.mean.now() {
+                self.memory_trend.add(memory, at, self.tree.alive(live));
+            }
             self.sample_times.complete_tick(at);
             self.tools.sample_completed(at);
         }
@@ -203,6 +209,11 @@ impl Accumulator {
             return RunTotals { cpu: RunTotalCpu { cpu }, ..RunTotals::default() };
         }
         RunTotals::of(self.tree.alive(live), cpu, self.phases.last_sample().io, self.gpus.now)
+    }
+
+    /// The name of the phase that started last and is not over.
+    pub(crate) fn open_phase(&self) -> Option<&str> {
+        self.phases.last_open()
     }
 
     fn own(&mut self, cost: &OwnCost, ticks: &OwnTicks) {
@@ -500,7 +511,9 @@ impl Accumulator {
         };
         lossy::weaken(&self, &mut summary);
         let (killing, cores) = (self.killing(), self.manifest.expected_cores);
-        summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group);
+        // The clocks of merged recordings differ, and so do the ends of their runs.
+        let growth = self.memory_trend.steady().filter(|_| !self.manifest.is_merged());
+        summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group, growth);
         summary
     }
 

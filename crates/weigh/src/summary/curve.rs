@@ -62,6 +62,11 @@ impl Mean {
         }
     }
 
+    /// The value now.
+    pub(crate) fn now(&self) -> Option<f64> {
+        self.last.map(|(value, _)| value)
+    }
+
     /// Unknown from now on, until the next value.
     pub(crate) fn pause(&mut self, at: f64) {
         if let Some((before, then)) = self.last.take() {

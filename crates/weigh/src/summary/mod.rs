@@ -19,6 +19,7 @@ mod growth;
 mod helpers;
 mod lossy;
 pub(crate) mod main_exit;
+mod memory_growth;
 mod node;
 mod outcome;
 pub mod phases;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::Control;
+use super::live::LiveEvent;
 use super::watch::{ENDS, Watch};
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, PreExecUsage};
@@ -202,6 +203,9 @@ impl Monitor {
     fn signal(&mut self, signal: ReceivedSignal) {
         if signal.number == libc::SIGCHLD {
             return;
+        }
+        if signal.number == libc::SIGWINCH {
+            self.watch.tell(LiveEvent::Resized);
         }
         if self.ended.is_some() {
             // Only descendants are left, and a request to end is for us.

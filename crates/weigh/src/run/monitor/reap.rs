@@ -8,6 +8,7 @@ use crate::host::{Host, ProcPath, out_of_memory, own, signals, wait};
 use crate::model::{FaultSource, Io, ProcessId, Usage};
 use crate::parse;
 use crate::record::Event;
+use crate::run::LiveEvent;
 
 /// What this process had before the run: children and I/O that are not the run's.
 pub(in crate::run) struct Inheritance {
@@ -100,6 +101,7 @@ impl Monitor {
             && self.job_control
             && signals::is_by_terminal(signal)
         {
+            self.watch.tell(LiveEvent::Suspended);
             signals::stop_self();
         }
     }

@@ -4,11 +4,13 @@
 
 mod free_space;
 mod gpus;
+mod memory_growth;
 mod pressure;
 
 use serde_json::{Map, Value, json};
 
 use super::group::CgroupUsage;
+use super::memory_growth::SteadyGrowth;
 use super::node::Node;
 use super::{Finding, Left, Severity, Summary};
 use crate::catalog::FigureId;
@@ -34,6 +36,7 @@ pub(super) fn of(
     killing: Option<Killing>,
     node: &Node,
     group: &CgroupUsage,
+    growth: Option<SteadyGrowth>,
 ) -> Vec<Finding> {
     let for_memory = killing.and_then(|killing| killed_for_memory(summary, &killing));
     let near_limit = memory_near_limit(summary).filter(|_| for_memory.is_none());
@@ -45,6 +48,7 @@ pub(super) fn of(
         idle_cores(summary, expected_cores),
         memory_nearly_full(summary),
         near_limit,
+        growth.and_then(|growth| memory_growth::of(summary, &growth)),
         free_space::nearly_full(node.free_space),
         free_space::few_files_left(node.files),
         ticks_missed(summary),

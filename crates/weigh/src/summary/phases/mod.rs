@@ -225,6 +225,12 @@ impl Phases {
         self.open.retain(|open| open.end.is_none());
     }
 
+    /// The name of the phase that started last and is not over.
+    pub(super) fn last_open(&self) -> Option<&str> {
+        let open = self.open.iter().rfind(|open| open.end.is_none())?;
+        Some(&self.windows[open.window].name)
+    }
+
     /// The run's counters at the last sample of all processes.
     pub(super) fn last_sample(&self) -> &PhaseSample {
         &self.last

@@ -1,0 +1,160 @@
+//! The values of a run while it runs, about once a second, for whoever shows them.
+
+use std::time::Duration;
+
+use crate::model::live::LiveProcesses;
+use crate::summary::Accumulator;
+
+/// The values of a run at a tick.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveValues {
+    /// How long it has been measured.
+    pub elapsed: Duration,
+    /// Cores used since the values before.
+    pub cores: Option<f64>,
+    /// Memory in use; an upper bound where shares (PSS) are not known.
+    pub memory: Option<LiveMemory>,
+    /// Live processes.
+    pub processes: Option<u64>,
+    /// GPUs in use: the sum of their utilization.
+    pub gpus: Option<f64>,
+    /// GPU memory of its processes.
+    pub gpu_memory_bytes: Option<u64>,
+    /// The phase that started last and is not over.
+    pub phase: Option<String>,
+}
+
+/// Memory in use at a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveMemory {
+    /// In bytes.
+    pub bytes: u64,
+    /// Whether it is a sum of resident memory, which counts shared pages for each process.
+    pub is_upper_bound: bool,
+}
+
+/// What an observer is told.
+#[derive(Debug)]
+pub enum LiveEvent<'a> {
+    /// New values.
+    Values(&'a LiveValues),
+    /// The terminal has another size.
+    Resized,
+    /// The run is about to be stopped by Ctrl-Z, and the terminal is another job's.
+    Suspended,
+}
+
+/// Called with the values of a run while it runs; dropped when it has ended, before its summary.
+pub type LiveObserver = Box<dyn FnMut(LiveEvent<'_>)>;
+
+/// The time between two values, slightly less than a second so that none of the ticks that are a
+/// second apart is left out.
+const BETWEEN: Duration = Duration::from_millis(900);
+
+/// An observer, and when it gets its next values.
+pub(super) struct Live {
+    observer: LiveObserver,
+    due: Duration,
+    /// The CPU time at the values before, and when.
+    before: (f64, Duration),
+}
+
+impl Live {
+    /// Values from the first second on: shorter runs have none.
+    pub(super) fn new(observer: LiveObserver) -> Live {
+        Live { observer, due: BETWEEN, before: (0.0, Duration::ZERO) }
+    }
+
+    /// A complete tick was added.
+    pub(super) fn tick(&mut self, at: Duration, all: &Accumulator, live: &LiveProcesses) {
+        if at < self.due {
+            return;
+        }
+        self.due = at + BETWEEN;
+        let totals = all.totals(live);
+        let (before, then) = self.before;
+        let seconds = at.saturating_sub(then).as_secs_f64();
+        let cores = totals.cpu.cpu.map(|cpu| ((cpu - before) / seconds).max(0.0));
+        self.before = totals.cpu.cpu.map_or(self.before, |cpu| (cpu, at));
+        let exact = totals.memory.used.map(|bytes| LiveMemory { bytes, is_upper_bound: false });
+        let sum = totals.memory.rss.map(|bytes| LiveMemory { bytes, is_upper_bound: true });
+        let values = LiveValues {
+            elapsed: at,
+            cores,
+            memory: exact.or(sum),
+            processes: totals.processes.alive,
+            gpus: totals.gpu.busy,
+            gpu_memory_bytes: totals.gpu.memory,
+            phase: all.open_phase().map(str::to_owned),
+        };
+        (self.observer)(LiveEvent::Values(&values));
+    }
+
+    /// Passes on what concerns the terminal.
+    pub(super) fn tell(&mut self, event: LiveEvent<'_>) {
+        (self.observer)(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::record::Moment;
+    use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, memory};
+
+    /// The values that an observer gets.
+    fn values(run: &FakeRun) -> Vec<LiveValues> {
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let observer = {
+            let seen = Rc::clone(&seen);
+            Box::new(move |event: LiveEvent<'_>| {
+                if let LiveEvent::Values(values) = event {
+                    seen.borrow_mut().push(values.clone());
+                }
+            })
+        };
+        let (mut live, mut accumulator) = (Live::new(observer), Accumulator::new(&run.manifest));
+        run.replay(|frame| {
+            accumulator.frame(frame);
+            if let Moment::Tick(tick) = frame.moment {
+                live.tick(tick.at, &accumulator, frame.live);
+            }
+        });
+        seen.take()
+    }
+
+    #[test]
+    fn values_come_once_a_second_with_the_cores_since_the_last_ones() {
+        let mut run = FakeRun::new();
+        run.starts(0.0, MAIN, "work");
+        for tenth in 0..=30 {
+            let at = f64::from(tenth) / 10.0;
+            run.sample(at, |tick| {
+                cpu(tick, MAIN, at * 0.5, 0.0);
+                memory(tick, MAIN, 10 * MIB, 10 * MIB, Some(8 * MIB));
+            });
+        }
+        let values = values(&run);
+        let times: Vec<_> = values.iter().map(|one| one.elapsed.as_millis()).collect();
+        assert_eq!(times, [900, 1800, 2700]);
+        assert!(values.iter().all(|one| (one.cores.unwrap() - 0.5).abs() < 1e-9), "{values:?}");
+        let expected = LiveMemory { bytes: 10 * MIB, is_upper_bound: false };
+        assert_eq!(values[0].memory, Some(expected));
+        assert_eq!((values[0].processes, values[0].gpus), (Some(1), None));
+    }
+
+    #[test]
+    fn sum_of_resident_memory_is_an_upper_bound_where_shares_are_not_known() {
+        let mut run = FakeRun::new();
+        run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "child");
+        run.sample(1.0, |tick| {
+            memory(tick, MAIN, 10 * MIB, 10 * MIB, None);
+            memory(tick, CHILD, 5 * MIB, 5 * MIB, None);
+        });
+        let expected = LiveMemory { bytes: 15 * MIB, is_upper_bound: true };
+        assert_eq!(values(&run)[0].memory, Some(expected));
+    }
+}
