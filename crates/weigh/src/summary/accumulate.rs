@@ -294,7 +294,7 @@ impl Accumulator {
                 }
                 if let Some(size) = memory_peak_bytes {
                     let after = high_water_read(process);
-                    self.tree.largest.add_between(*size as f64, after, at);
+                    self.tree.largest_process.add_between(*size as f64, after, at);
                 }
                 if let Some(process) = process.filter(|_| self.gpus.is_any()) {
                     self.gpus.exited.insert(id, process.name.clone());

@@ -1,6 +1,7 @@
 //! Sums over several processes at one moment, and their peaks.
 
 use super::curve::Peak;
+use super::evidence::shared_counted_once;
 use crate::model::live::ProcessValues;
 
 /// Peaks of one part of the tree.
@@ -27,9 +28,10 @@ pub(super) struct PeakLevels {
 pub(super) struct TreeSums {
     pub(super) rss: Option<f64>,
     pub(super) pss: Option<f64>,
-    share: Option<f64>,
+    /// The same, of each process at most its resident memory now: its PSS may be older.
+    pss_capped: Option<f64>,
     /// Resident memory of the largest process.
-    largest: Option<f64>,
+    largest_process: Option<f64>,
     /// CPU time with that of their reaped children.
     pub cpu: Option<f64>,
     uss: Option<f64>,
@@ -50,9 +52,9 @@ impl TreeSums {
     /// Adds a process to the sums.
     pub(super) fn add(&mut self, process: &ProcessValues) {
         add(&mut self.rss, process.memory.rss);
-        add(&mut self.share, process.pss_capped());
+        add(&mut self.pss_capped, process.pss_capped());
         if let Some(rss) = process.memory.rss {
-            self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
+            self.largest_process = Some(self.largest_process.unwrap_or(0.0).max(rss as f64));
         }
         if let Some(cpu) = process.cpu_with_children() {
             self.cpu = Some(self.cpu.unwrap_or(0.0) + cpu);
@@ -65,15 +67,15 @@ impl TreeSums {
         add(&mut self.files, process.state.files_open);
     }
 
-    /// Resident memory with each shared page counted once, as far as it is known: the sum of the
-    /// proportional shares, and at least the largest process. The peak of a run has the same basis.
+    /// Resident memory with each shared page counted once, as far as that is known. The peak of a
+    /// run has the same basis.
     pub(super) fn shared_counted_once(&self) -> Option<f64> {
-        self.largest.map(|largest| largest.max(self.share.unwrap_or(0.0)))
+        self.largest_process.map(|largest| shared_counted_once(self.pss_capped, largest))
     }
 
     /// Peaks of a part of the run: earlier samples do not count.
     pub(super) fn raise_part_peaks(mut self, levels: &mut PeakLevels, at: f64) {
-        self.pss = self.share;
+        self.pss = self.pss_capped;
         self.into(levels, at);
     }
 

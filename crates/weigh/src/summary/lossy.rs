@@ -46,7 +46,7 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
         for figures in [&mut summary.figures, &mut summary.parts.combined.figures] {
             if let Some(peak) = figures.get_mut(FigureId::MemoryPeak).filter(|f| f.value.is_some())
             {
-                peak.lower = run.tree.largest.value;
+                peak.lower = run.tree.largest_process.value;
             }
         }
     }

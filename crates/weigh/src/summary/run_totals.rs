@@ -2,6 +2,7 @@
 //!
 //! A gauge that is not known of one process has no sum: it would look like less.
 
+use super::evidence::shared_counted_once;
 use crate::catalog::metrics::{
     AddressSpace, RunTotalCpu, RunTotalGpu, RunTotalIo, RunTotalMemory, RunTotalProcesses,
 };
@@ -59,7 +60,7 @@ impl RunTotals {
             swap.add(memory.swap);
             largest = largest.max(memory.rss.unwrap_or(0));
         }
-        let used = rss.0.map(|_| largest.max(pss.0.unwrap_or(0)));
+        let used = rss.0.map(|_| shared_counted_once(pss.0, largest));
         // Without shares, a sum of resident memory is all that is known of several processes.
         let used = used.filter(|_| pss.0.is_some() || alive <= 1);
         let [read, written, read_calls, write_calls, storage_read, storage_written] =

@@ -42,7 +42,7 @@ pub(super) struct RunTree {
     /// Peaks of all together.
     pub combined: PeakLevels,
     /// The largest single process.
-    pub largest: Peak,
+    pub largest_process: Peak,
     /// The largest process that was reaped as the command itself, by `wait4`.
     pub main_maxrss: Peak,
     /// The largest of all others that weigh reaped, by `wait4`.
@@ -141,11 +141,11 @@ impl RunTree {
             // A zombie has no memory left, and that proves nothing.
             if let Some(size) = now.largest().filter(|size| *size > 0) {
                 match now.is_at_its_peak() {
-                    true => self.largest.add(size as f64, at),
+                    true => self.largest_process.add(size as f64, at),
                     // It had been larger between the last reading of the mark and this one.
                     false => {
                         let after = was.high_water_read.unwrap_or(0.0);
-                        self.largest.add_between(size as f64, after, at);
+                        self.largest_process.add_between(size as f64, after, at);
                     }
                 }
                 if was.largest().is_none_or(|before| size > before) {

@@ -3,7 +3,7 @@
 
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
-use super::super::evidence::CpuEvidence;
+use super::super::evidence::{CgroupMemory, CpuEvidence};
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, SHORT};
 use crate::catalog::metrics::{GroupCpu, GroupIo, GroupMemory};
@@ -12,8 +12,6 @@ use crate::model::FaultSource;
 use crate::record::Target;
 
 const CPU: &str = "cgroup cpu.stat (v1: cpuacct.usage)";
-const PEAK: &str = "cgroup memory.peak (v1: memory.max_usage_in_bytes), page cache included";
-const CURRENT: &str = "cgroup memory.current (v1: memory.usage_in_bytes), page cache included";
 const STAT: &str = "cgroup memory.stat";
 const IO: &str = "cgroup io.stat (v1: blkio.throttle)";
 const EVENTS: &str = "cgroup memory.events (v1: memory.oom_control)";
@@ -93,44 +91,24 @@ pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
     Some((figure(user), figure(system)))
 }
 
-/// Peak memory of the cgroup, unless more was sampled of its processes: those may have left it, and
-/// page cache that another process had read before is not charged to it.
-pub(super) fn memory_peak(run: &Accumulator, sampled: Figure) -> Figure {
-    /// Pages of the program itself, mostly.
-    const UNCHARGED: f64 = (4u64 << 20) as f64;
-    let Some(mark) = memory_mark(run).filter(|_| !run.left_its_group()) else { return sampled };
-    let (known, charged) = (sampled.lower.unwrap_or(0.0), mark.value.unwrap_or(0.0));
-    if known > charged + UNCHARGED.max(charged * 0.02) {
-        return sampled;
-    }
-    Figure { upper: mark.upper.map(|upper| upper.max(known)), ..mark }
-}
-
-/// The kernel's high-water mark, if it is of this run.
-fn memory_mark(run: &Accumulator) -> Option<Figure> {
-    let group = &run.group;
-    if let Some(Peak { value: Some(value), at, .. }) = group.risen() {
-        return Some(counted(run, value, PEAK).at(at));
-    }
-    // Without the kernel's high-water mark, the samples of a command's processes are better.
-    if group.is_own() {
+/// What the kernel counted of the memory of the cgroup, unless processes have left it.
+pub(super) fn memory(run: &Accumulator) -> Option<CgroupMemory<'_>> {
+    let (group, not_final) = (&run.group, why_not_to_the_end(run));
+    if run.left_its_group() {
         return None;
     }
-    let Peak { value: Some(value), at, .. } = group.current else { return None };
-    let reason = why_not_to_the_end(run);
-    // It did not rise: the old mark is an upper bound of what was between two samples.
-    let upper = group.mark_before().filter(|_| reason.is_none()).map(|mark| mark.max(value));
-    let figure = Figure::between(value, Method::Sampled, value, upper, CURRENT).at(at);
-    Some(match upper {
-        Some(_) => figure,
-        None => figure.because(reason.unwrap_or(SHORT)),
-    })
+    if let Some(peak) = group.risen() {
+        return Some(CgroupMemory::Peak { peak, not_final });
+    }
+    // Without the kernel's high-water mark, the samples of a command's processes are better.
+    let mark_before = group.mark_before();
+    let current = CgroupMemory::Current { peak: group.current, mark_before, not_final };
+    (!group.is_own()).then_some(current)
 }
 
-/// The memory of the cgroup over time.
-pub(super) fn memory_mean(run: &Accumulator) -> Option<Figure> {
-    let mean = run.group.mean.until(run.duration()).filter(|_| is_attached(run))?;
-    Some(Figure::between(mean, Method::Sampled, 0.0, None, CURRENT).because(SHORT))
+/// The memory of a cgroup that weigh attached to, over time.
+pub(super) fn memory_mean(run: &Accumulator) -> Option<f64> {
+    run.group.mean.until(run.duration()).filter(|_| is_attached(run))
 }
 
 /// Swap of the cgroup.

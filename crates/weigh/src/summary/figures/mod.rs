@@ -43,14 +43,14 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::CpuUser, user);
     put(FigureId::CpuSystem, system);
     put(FigureId::CpuTime, cpu);
-    put(FigureId::MemoryPeak, group::memory_peak(run, memory::peak(run)));
+    put(FigureId::MemoryPeak, memory::peak(run));
     let levels = &run.tree.combined;
     // Most runs have none, and changed bytes may look like some.
     if levels.hugetlb.value > Some(0.0) && !run.losses.are_changes() {
         let source = "/proc/PID/status HugetlbPages, summed";
         put(FigureId::MemoryHugetlbPeak, level(run, levels.hugetlb, source, not_sampled(run)));
     }
-    put(FigureId::MemoryMean, group::memory_mean(run).unwrap_or_else(|| memory::mean(run)));
+    put(FigureId::MemoryMean, memory::mean(run));
     put(FigureId::IoRead, io(run, |io| io.read_bytes));
     put(FigureId::IoWritten, io(run, |io| io.written_bytes));
     put(FigureId::IoReadCalls, io(run, |io| io.read_calls));

@@ -209,7 +209,8 @@ impl Phases {
             // Growth since the last sample was in this phase, if that sample was.
             let mut extremes = if window.command.is_some() { *of_command } else { whole };
             if window.command.is_none() && open.start.after.is_some() {
-                extremes.largest = extremes.largest.max(tree.largest_since_complete_tick());
+                extremes.largest_process =
+                    extremes.largest_process.max(tree.largest_since_complete_tick());
             }
             // A sample just after the end counts for the end.
             if open.end.is_none_or(|end| sample.at - end.at <= SHARP) {
@@ -249,14 +250,14 @@ impl Phases {
         for LiveProcess { id, values, .. } in tree.alive(live) {
             whole.sums.add(values);
             whole.resident = whole.resident.max(values.memory.rss);
-            whole.largest = whole.resident;
+            whole.largest_process = whole.resident;
             let mut next = self.members.phase(id);
             while let Some(window) = next {
                 if let Some(place) = places.get(&window) {
                     let extremes = &mut of_commands[*place];
                     extremes.sums.add(values);
                     // Its whole life was in the phase, and so was its peak.
-                    extremes.largest = extremes.largest.max(values.largest());
+                    extremes.largest_process = extremes.largest_process.max(values.largest());
                     extremes.resident = extremes.resident.max(values.memory.rss);
                 }
                 next = self.windows[window].around;

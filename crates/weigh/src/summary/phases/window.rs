@@ -39,7 +39,7 @@ pub(crate) struct PhaseWindow {
 pub(crate) struct Extent {
     pub levels: PeakLevels,
     /// The largest single process.
-    pub largest: Peak,
+    pub largest_process: Peak,
     /// When its processes were last sampled; 0 before the first time.
     pub sampled_at: f64,
     /// Resident memory over time, each shared page counted once.
@@ -62,11 +62,11 @@ impl Extent {
     /// Adds a sample.
     pub(crate) fn add(&mut self, extremes: &PhaseExtremes, at: f64) {
         extremes.sums.raise_part_peaks(&mut self.levels, at);
-        if let Some(largest) = extremes.largest {
+        if let Some(largest) = extremes.largest_process {
             match extremes.is_largest_now() {
-                true => self.largest.add(largest as f64, at),
+                true => self.largest_process.add(largest as f64, at),
                 // A high-water mark that no sample reached.
-                false => self.largest.add_between(largest as f64, self.sampled_at, at),
+                false => self.largest_process.add_between(largest as f64, self.sampled_at, at),
             }
         }
         self.sampled_at = at;
@@ -83,7 +83,8 @@ impl Extent {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PhaseExtremes {
     pub sums: TreeSums,
-    pub largest: Option<u64>,
+    /// The largest of them so far, by its high-water mark where that is of this phase.
+    pub largest_process: Option<u64>,
     /// The largest resident memory of one of them now.
     pub resident: Option<u64>,
     pub cpu: Option<f64>,
@@ -91,7 +92,7 @@ pub(crate) struct PhaseExtremes {
 
 impl PhaseExtremes {
     fn is_largest_now(&self) -> bool {
-        is_near(self.largest.unwrap_or(0), self.resident.unwrap_or(0))
+        is_near(self.largest_process.unwrap_or(0), self.resident.unwrap_or(0))
     }
 }
 
@@ -140,13 +141,13 @@ mod tests {
     fn high_water_mark_of_a_phase_is_of_the_time_between_two_samples() {
         let mut extent = Extent::default();
         let extremes = |largest, resident| PhaseExtremes {
-            largest: Some(largest),
+            largest_process: Some(largest),
             resident: Some(resident),
             ..PhaseExtremes::default()
         };
         extent.add(&extremes(50, 50), 1.0);
-        assert_eq!((extent.largest.at, extent.largest.after), (1.0, None));
+        assert_eq!((extent.largest_process.at, extent.largest_process.after), (1.0, None));
         extent.add(&extremes(900, 60), 2.0);
-        assert_eq!((extent.largest.at, extent.largest.after), (2.0, Some(1.0)));
+        assert_eq!((extent.largest_process.at, extent.largest_process.after), (2.0, Some(1.0)));
     }
 }

@@ -3,6 +3,7 @@
 use super::Tool;
 use crate::model::own_cpu::CpuTimes;
 use crate::summary::curve::{Rate, SHORTEST_WINDOW, possible_cores};
+use crate::summary::evidence::shared_counted_once;
 use crate::summary::figure::Method;
 use crate::summary::sample_times::SampleTimes;
 
@@ -261,9 +262,11 @@ impl Running {
         // One that started and exited between two ticks existed all the same, with its memory: the
         // sum is at least the largest of them.
         tool.instances_peak = tool.instances_peak.max(Some(1));
-        let largest = tool.instance_memory_peak_bytes;
-        tool.memory_peak_bytes = tool.memory_peak_bytes.max(largest);
-        tool.memory_rss_peak_bytes = tool.memory_rss_peak_bytes.max(largest);
+        if let Some(largest) = tool.instance_memory_peak_bytes {
+            for sum in [&mut tool.memory_peak_bytes, &mut tool.memory_rss_peak_bytes] {
+                *sum = Some(shared_counted_once(*sum, largest));
+            }
+        }
         tool
     }
 

@@ -18,11 +18,11 @@
 //! `wait4` does not count auto-reaped children (SIGCHLD ignored). The task clock does, but it runs
 //! on while an interrupt or another guest of the hypervisor has the CPU: that time is `elsewhere`.
 
-use super::figure::{Figure, Method};
+use crate::summary::figure::{Figure, Method};
 
 /// What was counted of the CPU time of a run or a phase, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum CpuEvidence {
+pub(in crate::summary) enum CpuEvidence {
     /// A cgroup that has all of its processes.
     Cgroup {
         seconds: f64,
@@ -57,7 +57,7 @@ pub(super) enum CpuEvidence {
 
 impl CpuEvidence {
     /// The figure that this evidence gives.
-    pub(super) fn figure(self, source: &str) -> Figure {
+    pub(in crate::summary) fn figure(self, source: &str) -> Figure {
         let (value, method, lower, upper) = self.decide();
         Figure::between(value, method, lower, upper, source)
     }
