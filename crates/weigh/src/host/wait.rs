@@ -101,6 +101,14 @@ pub fn reap(pid: u32) -> Option<(End, Usage)> {
     Some((End::from_status(status), Usage::from(&usage)))
 }
 
+/// Reaps a child that is about to exit, however long that takes.
+pub fn reap_now(pid: u32) {
+    // SAFETY: without places for them, status and usage are not reported.
+    while unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), 0) } == -1
+        && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+    {}
+}
+
 /// Whether this process still has children, dead or alive.
 pub fn has_children() -> bool {
     // SAFETY: a null siginfo is allowed.

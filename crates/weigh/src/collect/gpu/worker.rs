@@ -115,7 +115,8 @@ fn start(open: OpenBackend, changed: &[ProcessId]) -> std::io::Result<Arc<Mailbo
     let (changed, of_thread) = (changed.to_vec(), Arc::clone(&mailbox));
     let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
     let thread = thread.spawn(move || {
-        let polled = catch_unwind(AssertUnwindSafe(|| poll_until_stopped(&of_thread, open, changed)));
+        let polled =
+            catch_unwind(AssertUnwindSafe(|| poll_until_stopped(&of_thread, open, changed)));
         // A panic would otherwise look like a driver that does not answer.
         polled.unwrap_or_else(|_| of_thread.end("the thread that polls the driver panicked"));
     })?;

@@ -13,7 +13,7 @@ use crate::model::{End, FaultSource};
 use crate::parse::kernel_log;
 use crate::record::events::Victim;
 use crate::record::{Event, RunAccount, RunEnd};
-use crate::run::Outcome;
+use crate::run::{Outcome, requests};
 
 impl Monitor {
     /// Closes the account and the recording.
@@ -24,7 +24,8 @@ impl Monitor {
         self.watch.finish_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
-        self.watch.close(run_end, &mut self.signals, warnings)
+        let signals = &mut self.signals;
+        self.watch.close(run_end, || requests::is_impatient(signals), warnings)
     }
 
     /// Takes the final counters of the cgroup that the command was in, and removes the one that was

@@ -14,7 +14,6 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::Control;
-use super::schedule::Schedule;
 use super::watch::{ENDS, Watch};
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, PreExecUsage};
@@ -145,7 +144,7 @@ impl Monitor {
                 return Err(error);
             }
         };
-        self.watch.schedule = Schedule::new(self.executed, self.watch.schedule.interval());
+        self.watch.schedule_from(self.executed);
         Ok(())
     }
 
