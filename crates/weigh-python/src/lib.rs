@@ -6,6 +6,7 @@
 mod error;
 mod inbox;
 mod recording;
+mod session;
 mod table;
 
 use pyo3::prelude::*;
@@ -30,6 +31,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Error", module.py().get_type::<error::Error>())?;
     module.add_class::<recording::Recording>()?;
+    module.add_class::<session::Session>()?;
     module.add_class::<table::ArrowStream>()?;
     module.add_function(wrap_pyfunction!(doctor, module)?)?;
     inbox::add(module)
