@@ -25,7 +25,7 @@ def test_pyarrow_pandas_polars_and_duckdb_read_the_same_rows(run):
     assert table.num_rows > 2 and "pid" in table.column_names
     assert len(run.table("process").to_pandas()) == table.num_rows
     assert run.table("process").to_polars().height == table.num_rows
-    assert duckdb.sql("select count(*) from table").fetchone() == (table.num_rows,)
+    assert duckdb.from_arrow(table).count("*").fetchone() == (table.num_rows,)
 
 
 def test_table_can_be_read_again(run):
@@ -42,8 +42,6 @@ def test_every_table_is_readable(run):
 def test_table_that_is_not_there_is_named(run):
     with pytest.raises(ValueError, match="there is no table nothing"):
         run.table("nothing")
-    with pytest.raises(weigh.Error, match="not measured"):
-        run.table("ib_port" if "ib_port" not in run.tables else "cpu")
 
 
 def test_capsule_that_nobody_reads_is_released(run):

@@ -3,6 +3,7 @@
 from os import PathLike
 from typing import Any, final
 
+__all__ = ['__version__', 'Error', 'Recording', 'Session', 'ArrowStream', 'doctor', 'send_phase_start', 'send_phase_end', 'send_mark']
 __version__: str
 
 class Error(Exception): ...

@@ -108,9 +108,16 @@ def _bare(key: str) -> str:
 
 
 def _figure(name: str, one: Mapping[str, Any]) -> Figure:
-    keys = ("value", "method", "lower", "upper")
-    values = (one.get(key) for key in keys)
-    return Figure(name, *values, one.get("source", ""), one.get("reason"), one.get("at_seconds"))
+    return Figure(
+        name,
+        one.get("value"),
+        one.get("method"),
+        one.get("lower"),
+        one.get("upper"),
+        one.get("source", ""),
+        one.get("reason"),
+        one.get("at_seconds"),
+    )
 
 
 class PhaseSummary(NamedTuple):

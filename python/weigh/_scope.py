@@ -102,7 +102,8 @@ def decorate(pattern: Scope, function: F) -> F:
             inner = function(*args, **keywords)
             scope = pattern.again()
             scope.begin()
-            step, value = inner.__anext__, ()
+            step: Callable[..., Any] = inner.__anext__
+            value: tuple[Any, ...] = ()
             try:
                 while True:
                     with _Inside(scope):
@@ -131,7 +132,8 @@ def decorate(pattern: Scope, function: F) -> F:
             inner = function(*args, **keywords)
             scope = pattern.again()
             scope.begin()
-            step, value = inner.__next__, ()
+            step: Callable[..., Any] = inner.__next__
+            value: tuple[Any, ...] = ()
             try:
                 while True:
                     try:

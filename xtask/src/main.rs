@@ -18,6 +18,7 @@ mod generate;
 mod libraries;
 mod load;
 mod node;
+mod package;
 mod packages;
 mod probe;
 mod publish;

@@ -29,6 +29,12 @@ const SITE: &str = "crates/weigh-cli/tests/python/site.txt";
 /// The directory of its environment: apart, because readers and mkdocs need not agree on versions.
 const SITE_ENVIRONMENT: &str = "site-python";
 
+/// What builds and tests the Python package.
+const PACKAGE: &str = "python/tests/requirements.txt";
+
+/// The directory of its environment: the package is installed there.
+const PACKAGE_ENVIRONMENT: &str = "package-python";
+
 /// The interpreter of an environment that has what the tests need; made where it is missing.
 pub(crate) fn with_readers() -> Result<PathBuf> {
     let [readers, alone] =
@@ -60,6 +66,19 @@ pub(crate) fn with_site_builder() -> Result<PathBuf> {
 pub(crate) fn site_builder_found() -> Result<PathBuf> {
     finished(&target().join(SITE_ENVIRONMENT), &read(SITE)?)
         .with_context(|| "no environment with mkdocs; run cargo xtask setup")
+}
+
+/// The interpreter of an environment that has what builds and tests the Python package; made where
+/// it is missing.
+pub(crate) fn with_package_tools() -> Result<PathBuf> {
+    let file = root().join(PACKAGE).to_string_lossy().into_owned();
+    environment(PACKAGE_ENVIRONMENT, &read(PACKAGE)?, &[&["-r", &file]])
+}
+
+/// The interpreter of that environment, if it has been made.
+pub(crate) fn package_tools_found() -> Result<PathBuf> {
+    finished(&target().join(PACKAGE_ENVIRONMENT), &read(PACKAGE)?)
+        .with_context(|| "no environment with maturin; run cargo xtask setup")
 }
 
 /// The interpreter of an environment with these packages.

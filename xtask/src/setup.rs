@@ -41,6 +41,9 @@ pub(crate) fn install(options: &Options) -> Result<()> {
     let setup =
         Setup::of(python::with_readers(), node::with_packages(), libraries::Library::fetched);
     setup.print_missing();
+    if let Err(why) = python::with_package_tools() {
+        println!("the Python package is not tested: {why:#}");
+    }
     if let Err(why) = python::with_site_builder() {
         println!("links of the documentation are not checked: {why:#}");
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, cargo, root};
 use crate::setup::Setup;
 use crate::skipped::Skipped;
-use crate::{aarch64, dependencies, generate, publish, python, site};
+use crate::{aarch64, dependencies, generate, package, publish, python, site};
 
 /// How much is tested.
 #[derive(Debug, clap::Args)]
@@ -56,6 +56,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let begin = Instant::now();
         generate::run(true).context("cargo xtask test: generated pages")?;
         took.push(("generated pages", begin.elapsed()));
+        match python::package_tools_found() {
+            Ok(python) => {
+                println!("\n== python package: pip install . && pytest && mypy");
+                let begin = Instant::now();
+                package::test(&python).context("cargo xtask test: python package")?;
+                took.push(("python package", begin.elapsed()));
+            }
+            Err(why) => println!("\nthe Python package is not tested: {why:#}"),
+        }
         match python::site_builder_found() {
             Ok(python) => {
                 println!("\n== links: cargo xtask docs");

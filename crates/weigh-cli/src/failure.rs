@@ -230,6 +230,7 @@ pub(crate) fn of_export(error: &export::Error) -> Failure {
     let (what, hint, code) = match error {
         export::Error::Recording(error) => return of_recording(error),
         export::Error::NoTable { .. }
+        | export::Error::NotRecorded { .. }
         | export::Error::NoPhase { .. }
         | export::Error::EmptyWindow
         | export::Error::NoStep => {

@@ -87,7 +87,9 @@ class _Table:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collects what a test has used."""
         if report.when == "call":
-            self._tests += [(report.nodeid, used) for key, used in report.user_properties if key == _KEY]
+            for key, used in report.user_properties:
+                if key == _KEY and isinstance(used, dict):
+                    self._tests.append((report.nodeid, used))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Shows them."""
