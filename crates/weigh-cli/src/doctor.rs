@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use weigh::catalog::{SOURCES, Source};
-use weigh::collect::{self, NOTIFIERS, Probe};
+use weigh::collect::{Examination, SourceStatus};
 use weigh::host::Host;
 use weigh::host::hardware::Live;
 use weigh::host::hardware::surroundings::LimitsOf;
@@ -19,24 +18,6 @@ use crate::args::{DoctorArgs, Format};
 use crate::config;
 use crate::failure::Failure;
 use crate::print::{self, indented};
-
-#[derive(Serialize)]
-struct DoctorReport {
-    host: Facts,
-    gpus: Vec<Gpu>,
-    collectors: Vec<SourceStatus>,
-    watching: Vec<SourceStatus>,
-}
-
-#[derive(Serialize)]
-struct SourceStatus {
-    name: &'static str,
-    about: &'static str,
-    state: &'static str,
-    on_request: bool,
-    why: Option<String>,
-    hint: Option<String>,
-}
 
 /// The hardware of the machine, and the limits of a run on it.
 #[derive(Serialize)]
@@ -82,19 +63,7 @@ fn json(value: &impl Serialize) -> String {
 
 /// Probes every collector.
 fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
-    let collectors: Vec<SourceStatus> =
-        SOURCES.iter().filter_map(|source| examine(source, host)).collect();
-    // A driver that does not answer is not queried again: that takes long.
-    let answers = collectors.iter().any(|one| one.name == "gpu" && one.state == "ready");
-    let examined = DoctorReport {
-        host: Facts::of(host),
-        gpus: if answers { collect::gpu::devices(host) } else { Vec::new() },
-        collectors,
-        watching: NOTIFIERS
-            .iter()
-            .map(|one| SourceStatus::new(one.name, one.about, false, (one.probe)(host)))
-            .collect(),
-    };
+    let examined = Examination::of(host);
     print::out(&match format {
         Format::Text => text(&examined),
         Format::Json => json(&examined),
@@ -102,28 +71,7 @@ fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn examine(source: &Source, host: &Host) -> Option<SourceStatus> {
-    let probe = collect::examine(collect::provider(source.id)?, host);
-    Some(SourceStatus::new(source.name, source.about, source.on_request, probe))
-}
-
-impl SourceStatus {
-    fn new(
-        name: &'static str,
-        about: &'static str,
-        on_request: bool,
-        probe: Probe,
-    ) -> SourceStatus {
-        let (state, why, hint) = match probe {
-            Probe::Ready => ("ready", None, None),
-            Probe::Absent { why } => ("absent", Some(why), None),
-            Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),
-        };
-        SourceStatus { name, about, state, on_request, why, hint }
-    }
-}
-
-fn text(examined: &DoctorReport) -> String {
+fn text(examined: &Examination) -> String {
     let host = &examined.host;
     let memory = host.memory_bytes.map_or_else(
         || "unknown memory".to_owned(),

@@ -40,3 +40,10 @@ pub mod summary;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+
+pub use catalog::FigureId;
+pub use model::settings::Settings;
+pub use record::Recording;
+#[cfg(feature = "measure")]
+pub use run::{Error as RunError, Outcome, Phase, PhaseId, Session};
+pub use summary::{Figure, Figures, Summary};

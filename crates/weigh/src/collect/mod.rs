@@ -9,6 +9,7 @@ pub mod cgroup;
 mod collectors;
 pub mod cpu;
 pub mod disk;
+mod doctor;
 pub mod energy;
 pub mod filesystem;
 pub mod footprint;
@@ -38,6 +39,7 @@ pub mod task_clock;
 mod unwrap32;
 
 pub use collectors::Collectors;
+pub use doctor::{Examination, SourceStatus};
 pub use missing::MissingParts;
 pub use notifiers::{NOTIFIERS, Notifier};
 pub use select::{Absence, Selection, select};

@@ -27,8 +27,8 @@ impl Collector for OwnCostCollector {
         let host = context.host;
         let Usage { user_seconds: user, system_seconds: system, .. } = own::usage();
         // The status file costs more than the rest of a small tick: it is read again after another
-        // 50 ms of our CPU time.
-        if self.peak.is_none_or(|(_, then)| user + system > then + 0.05) {
+        // 50 ms of our CPU time. In a session the memory is the other program's.
+        if !own::is_threads() && self.peak.is_none_or(|(_, then)| user + system > then + 0.05) {
             let bytes = host.proc.read(c"self/status", &mut self.buffer)?;
             let peak = status::parse(bytes).ok().and_then(|status| status.resident_peak);
             self.peak = peak.map(|peak| (peak, user + system));

@@ -22,6 +22,7 @@ mod run_table;
 mod runs;
 mod shape;
 mod step_mean;
+mod table_batches;
 mod table_builder;
 mod tables;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use arrow_schema::SchemaRef;
 #[cfg(feature = "parquet")]
 pub use dataset::dataset;
 pub use formats::ExportFormat;
+pub use table_batches::{TableBatches, table, tables_of};
 pub use tables::{TableDescription, descriptions as table_descriptions, names as table_names};
 pub use window::TimeBound;
 
@@ -111,6 +113,12 @@ pub enum Error {
     NoTable {
         /// The name.
         name: String,
+    },
+    /// The recording does not have this table.
+    #[error("{why}")]
+    NotRecorded {
+        /// The table, and why.
+        why: String,
     },
     /// There is no such phase.
     #[error("the run has no phase {name}; it has {}", if there.is_empty() { "none".to_owned() } else { there.join(", ") })]

@@ -81,10 +81,12 @@ pub(super) struct ExportTable<'a> {
     pub schema: SchemaRef,
     /// Its number of rows.
     pub rows: u64,
-    batches: BatchSource<'a>,
+    /// Where its rows come from.
+    pub batches: BatchSource<'a>,
 }
 
-enum BatchSource<'a> {
+/// The rows of a table: as recorded, derived while they are read, or made from events.
+pub(super) enum BatchSource<'a> {
     Recorded(Box<BaselinedBatches>),
     Run(Box<RunTable<'a>>),
     Made(Option<RecordBatch>),

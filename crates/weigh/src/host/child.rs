@@ -110,7 +110,7 @@ impl Original {
     }
 }
 
-/// A command and its arguments as exec takes them.
+/// Strings as exec takes them: a command and its arguments, or an environment.
 struct Arguments {
     /// Ends with a null pointer; the strings outlive it.
     pointers: Vec<*const libc::c_char>,
@@ -133,8 +133,21 @@ impl Arguments {
     fn execute(&self) -> i32 {
         // SAFETY: the array ends with a null pointer and its strings outlive the call.
         unsafe { libc::execvp(self.pointers[0], self.pointers.as_ptr()) };
-        std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+        last_errno()
     }
+
+    /// The same with another environment.
+    fn execute_in(&self, environment: &Arguments) -> i32 {
+        // SAFETY: both arrays end with a null pointer and their strings outlive the call.
+        unsafe {
+            libc::execvpe(self.pointers[0], self.pointers.as_ptr(), environment.pointers.as_ptr())
+        };
+        last_errno()
+    }
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
 /// A command that replaces weigh, unmeasured, when weigh cannot measure it.
@@ -277,10 +290,9 @@ fn executable(path: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
 }
 
-/// Forks a child that waits to exec `command`.
+/// Forks a child that waits to exec `command`, with these variables added to the environment.
 ///
-/// Must be called while this process has one thread: the child allocates and sets its environment
-/// before exec.
+/// Other threads may run: everything is allocated before the fork.
 pub fn fork(
     command: &[OsString],
     variables: &[(&str, &OsStr)],
@@ -288,22 +300,19 @@ pub fn fork(
 ) -> Result<ForkedChild, Error> {
     rss_counter_lag();
     let arguments = Arguments::of(command)?;
-    let variables: Vec<(CString, CString)> = variables
-        .iter()
-        .filter_map(|(name, value)| {
-            Some((CString::new(*name).ok()?, CString::new(value.as_bytes()).ok()?))
-        })
-        .collect();
+    let environment = environment::with(variables);
+    let environment = Arguments::of(&environment)?;
     // Before the fork: if allocation failed after it, the child would never be started.
     let program = command.first().map_or_else(String::new, |p| p.to_string_lossy().into());
     let (go_read, go_write) = pipe()?;
     let (answer_read, answer_write) = pipe()?;
-    // SAFETY: one thread, so the child may call any function.
+    // SAFETY: between fork and exec the child makes system calls only, and allocates nothing: a lock
+    // that another thread holds stays held in it.
     match unsafe { libc::fork() } {
         -1 => Err(Error::Fork(std::io::Error::last_os_error())),
         0 => {
             drop((go_write, answer_read));
-            become_command(&arguments, &variables, original, go_read, answer_write)
+            become_command(&arguments, &environment, original, go_read, answer_write)
         }
         pid => Ok(ForkedChild {
             pid: pid as u32,
@@ -321,7 +330,7 @@ fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
 /// The child's side: wait for the go byte, restore the original state, exec.
 fn become_command(
     arguments: &Arguments,
-    variables: &[(CString, CString)],
+    environment: &Arguments,
     original: &Original,
     go: OwnedFd,
     answer: OwnedFd,
@@ -333,10 +342,6 @@ fn become_command(
         // return.
         unsafe { libc::_exit(127) };
     }
-    for (name, value) in variables {
-        // SAFETY: both are strings that end in NUL; one thread.
-        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
-    }
     original.restore();
     // A first exec that fails: the code from here to exec is then resident, and part of the usage
     // that is reported. No program has this name. SAFETY: an empty string, and an array that ends
@@ -345,7 +350,7 @@ fn become_command(
     let _ = std::hint::black_box(PreExecUsage::so_far().to_bytes());
     // If this cannot be written, the usage before exec is not subtracted; it is small.
     let _ = rustix::io::write(&answer, &PreExecUsage::so_far().to_bytes());
-    let errno = arguments.execute();
+    let errno = arguments.execute_in(environment);
     let _ = rustix::io::write(&answer, &errno.to_ne_bytes());
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(127) }

@@ -1,6 +1,7 @@
 //! Environment variables, read by name. The environment is never recorded.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// The variable by which a command finds the recording it runs in.
@@ -18,6 +19,40 @@ pub fn running_recording() -> Option<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "host is the access to the machine")]
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
+}
+
+unsafe extern "C" {
+    static environ: *const *const libc::c_char;
+}
+
+/// This process's environment as exec takes it, to the byte, with these variables set.
+///
+/// Not `std::env::vars_os`, which leaves out what has no `=`.
+pub fn with(variables: &[(&str, &OsStr)]) -> Vec<OsString> {
+    let sets = |entry: &[u8]| {
+        let name = entry.split(|byte| *byte == b'=').next();
+        variables.iter().any(|(one, _)| Some(one.as_bytes()) == name)
+    };
+    let mut all = Vec::new();
+    // SAFETY: `environ` is null or an array of strings that ends with a null pointer; a program
+    // that changes it while another thread reads it is wrong with or without weigh.
+    unsafe {
+        let mut place = environ;
+        while !place.is_null() && !(*place).is_null() {
+            let entry = CStr::from_ptr(*place).to_bytes();
+            if !sets(entry) {
+                all.push(OsString::from_vec(entry.to_vec()));
+            }
+            place = place.add(1);
+        }
+    }
+    for (name, value) in variables {
+        let mut entry = OsString::from(name);
+        entry.push("=");
+        entry.push(value);
+        all.push(entry);
+    }
+    all
 }
 
 /// Variables that batch systems set for the processes of a job.

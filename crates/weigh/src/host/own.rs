@@ -1,8 +1,14 @@
 //! weigh's own process: its usage, its user, its children, its standard streams.
+//!
+//! In a session weigh is a few threads of another program ([`be_threads`]), and only those are its
+//! own.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::thread::JoinHandleExt;
 use std::sync::OnceLock;
+use std::thread::JoinHandle;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -19,17 +25,74 @@ pub fn begin_account(before: Usage) {
     let _ = BEFORE.set(before);
 }
 
+thread_local! {
+    /// The threads that weigh consists of, beside the sampling one; `None` when it is the process.
+    static THREADS: RefCell<Option<Vec<ThreadClock>>> = const { RefCell::new(None) };
+}
+
+/// The CPU clock of a thread, and what it last showed: it cannot be read once the thread has exited.
+struct ThreadClock {
+    clock: libc::clockid_t,
+    last: f64,
+}
+
+impl ThreadClock {
+    fn read(&mut self) -> f64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the place is ours; the clock of a thread that exited is an error, not undefined.
+        if unsafe { libc::clock_gettime(self.clock, &mut time) } == 0 {
+            self.last = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+        }
+        self.last
+    }
+}
+
+/// From now on this thread, which samples, and those that it counts are weigh: the process is
+/// another program's.
+pub fn be_threads() {
+    THREADS.set(Some(Vec::new()));
+}
+
+/// Whether weigh is only some threads of this process.
+pub fn is_threads() -> bool {
+    THREADS.with_borrow(Option::is_some)
+}
+
+/// Counts a thread that this one has started as weigh's own.
+pub fn count_thread<T>(thread: &JoinHandle<T>) {
+    let mut clock = 0;
+    // SAFETY: the handle is not joined, so the thread's id is valid; the place is ours.
+    if unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) } == 0 {
+        THREADS.with_borrow_mut(|threads| {
+            threads.iter_mut().for_each(|one| one.push(ThreadClock { clock, last: 0.0 }));
+        });
+    }
+}
+
+/// What this thread and those it has counted have used.
+fn threads_usage() -> Option<Usage> {
+    THREADS.with_borrow_mut(|threads| {
+        let mut usage = Usage::of_thread();
+        // The kernel divides the time of other threads only for themselves; most of it is encoding.
+        usage.user_seconds += threads.as_mut()?.iter_mut().map(ThreadClock::read).sum::<f64>();
+        Some(usage)
+    })
+}
+
 /// What weigh itself has used so far.
 pub fn usage() -> Usage {
+    if let Some(usage) = threads_usage() {
+        return usage;
+    }
     let (mut usage, before) = (Usage::own(), BEFORE.get().copied().unwrap_or_default());
     usage.user_seconds = (usage.user_seconds - before.user_seconds).max(0.0);
     usage.system_seconds = (usage.system_seconds - before.system_seconds).max(0.0);
     usage
 }
 
-/// CPU time of this thread, in seconds, if it is the main thread.
+/// CPU time of this thread, in seconds, if it is the main thread or that of a session.
 pub fn sampling_seconds() -> f64 {
-    let before = BEFORE.get().map_or(0.0, Usage::cpu_seconds);
+    let before = BEFORE.get().filter(|_| !is_threads()).map_or(0.0, Usage::cpu_seconds);
     (clock::thread_cpu().as_secs_f64() - before).max(0.0)
 }
 

@@ -119,6 +119,16 @@ fn is_session_leader() -> bool {
     unsafe { libc::getsid(0) == libc::getpid() }
 }
 
+/// Blocks all signals in this thread: those of the process are delivered to its other threads.
+pub fn block_all() {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: sigfillset fills the set before it is used; the mask is that of this thread alone.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 /// The descriptor on which signals arrive.
 pub struct Signals {
     fd: OwnedFd,

@@ -25,14 +25,23 @@ impl End {
 impl Usage {
     /// What this process has used so far: its threads, not its children.
     pub fn own() -> Usage {
-        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the place is ours, and all zeros is a valid rusage.
-        let usage = unsafe {
-            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-            usage.assume_init()
-        };
-        Usage::from(&usage)
+        of(libc::RUSAGE_SELF)
     }
+
+    /// What this thread has used so far.
+    pub fn of_thread() -> Usage {
+        of(libc::RUSAGE_THREAD)
+    }
+}
+
+fn of(whom: c_int) -> Usage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the place is ours, and all zeros is a valid rusage.
+    let usage = unsafe {
+        libc::getrusage(whom, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    Usage::from(&usage)
 }
 
 impl From<&libc::rusage> for Usage {
@@ -90,6 +99,14 @@ pub fn reap(pid: u32) -> Option<(End, Usage)> {
         return None;
     }
     Some((End::from_status(status), Usage::from(&usage)))
+}
+
+/// Reaps a child that is about to exit, however long that takes.
+pub fn reap_now(pid: u32) {
+    // SAFETY: without places for them, status and usage are not reported.
+    while unsafe { libc::waitpid(pid as libc::pid_t, std::ptr::null_mut(), 0) } == -1
+        && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+    {}
 }
 
 /// Whether this process still has children, dead or alive.

@@ -133,6 +133,10 @@ impl Written {
         self.writer.event(Entry::new(at, event));
     }
 
+    fn put_with_data(&mut self, at: Duration, event: Event, of: &Entry) {
+        self.writer.event(Entry { data: of.data.clone(), ..Entry::new(at, event) });
+    }
+
     /// An event of one of the recordings.
     fn event(&mut self, entry: &Entry, one: usize, place: &Place) {
         let at = entry.at() + place.offset;
@@ -141,7 +145,8 @@ impl Written {
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
                 let parent = parent.as_deref().map(unique);
-                self.put(at, Event::PhaseStart { id: unique(id), name: name.clone(), parent });
+                let start = Event::PhaseStart { id: unique(id), name: name.clone(), parent };
+                self.put_with_data(at, start, entry);
             }
             Event::PhaseCommand { id, pid, started } => {
                 let process = ProcessId { pid: *pid, started: *started };
@@ -156,7 +161,8 @@ impl Written {
                 let within = helper.within.as_deref().map(unique);
                 self.put(at, Event::Helper(Helper { within, used: helper.used }));
             }
-            Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
+            Event::Mark { .. } => self.put_with_data(at, entry.event.clone(), entry),
+            Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
             Event::Gpu(gpu) => {
                 if let Some(gpu) = self.gpus.merge(one, gpu) {
                     self.put(at, Event::Gpu(Box::new(gpu)));

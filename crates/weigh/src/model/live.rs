@@ -381,7 +381,7 @@ impl LiveProcesses {
 }
 
 /// What a reader keeps of each live process; it removes the entry when the process exits.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PerProcess<T>(Vec<Option<T>>);
 
 impl<T> Default for PerProcess<T> {

@@ -19,12 +19,18 @@ pub struct Entry {
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
+    /// What the program that sent a phase or a mark says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<EventData>,
 }
+
+/// Names and values that belong to a phase or a mark.
+pub type EventData = serde_json::Map<String, serde_json::Value>;
 
 impl Entry {
     /// An event at a moment of the run.
     pub fn new(at: Duration, event: Event) -> Entry {
-        Entry { seconds: at.as_secs_f64(), sequence: None, event }
+        Entry { seconds: at.as_secs_f64(), sequence: None, event, data: None }
     }
 
     /// Whether it precedes the rows of a tick. Without sequence numbers the events of a moment

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode};
 use serde::{Deserialize, Serialize};
 
-use super::events::HelperUsage;
+use super::events::{EventData, HelperUsage};
 use super::{Error, Event};
 
 /// What the kernel delivers atomically (`PIPE_BUF`).
@@ -46,6 +46,9 @@ pub struct ControlMessage {
     /// Its content: a phase's start or end, or a mark.
     #[serde(flatten)]
     pub event: Event,
+    /// What the sender says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<EventData>,
 }
 
 /// The pipe of the recording in a directory.
@@ -54,6 +57,18 @@ pub fn path(directory: &Path) -> PathBuf {
 }
 
 impl ControlMessage {
+    /// A message that is sent now, by the monotonic clock of this machine.
+    pub fn new(now: Duration, event: Event) -> ControlMessage {
+        ControlMessage {
+            nanoseconds: now.as_nanos() as u64,
+            within: None,
+            sender_rss_bytes: None,
+            helper: None,
+            event,
+            data: None,
+        }
+    }
+
     /// Reads a line: JSON, or `mark TEXT`, `phase NAME` and `phase-end` of a shell. What a shell
     /// sends has the time at which it arrives.
     fn parse(line: &[u8]) -> Option<ControlMessage> {
@@ -72,13 +87,7 @@ impl ControlMessage {
                 }
                 _ => return None,
             };
-        Some(ControlMessage {
-            nanoseconds: u64::MAX,
-            within: None,
-            sender_rss_bytes: None,
-            helper: None,
-            event,
-        })
+        Some(ControlMessage { nanoseconds: u64::MAX, ..ControlMessage::new(Duration::ZERO, event) })
     }
 }
 
@@ -178,10 +187,7 @@ impl AsFd for Inbox {
 
 /// Sends an event to the recording that is running in a directory.
 pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> {
-    let nanoseconds = now.as_nanos() as u64;
-    let message =
-        ControlMessage { nanoseconds, within: None, sender_rss_bytes: None, helper: None, event };
-    send_message(directory, &message)
+    send_message(directory, &ControlMessage::new(now, event))
 }
 
 /// Sends a control message to the recording that is running in a directory.

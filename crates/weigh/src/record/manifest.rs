@@ -1,6 +1,7 @@
 //! `run.json`: what runs, where, and how it is measured.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -232,7 +233,13 @@ impl Manifest {
 }
 
 /// The id of a run that began then; two that begin in the same second do not share it.
+///
+/// Time and pid are not enough: two containers may start a run in the same moment, with the same
+/// pid.
 pub(crate) fn new_id(started: Timestamp, wall: Duration) -> String {
-    let noise = wall.subsec_nanos() ^ std::process::id().rotate_left(12);
-    format!("{}-{noise:08x}", started.strftime("%Y%m%dT%H%M%S"))
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u128(wall.as_nanos());
+    hasher.write_u32(std::process::id());
+    let random = hasher.finish() as u32;
+    format!("{}-{random:08x}", started.strftime("%Y%m%dT%H%M%S"))
 }

@@ -9,8 +9,11 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::control::Control;
 use super::occupants::Occupants;
-use super::watch::{ENDS, Watch};
+use super::requests::{Request, RequestQueue, Requests};
+use super::session::command::SessionCommand;
+use super::watch::Watch;
 use super::{Error, Outcome, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
@@ -25,12 +28,13 @@ use crate::host::connector::{Connector, Drain, ProcEvent};
 use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::limits::{self, ResourceLimits};
 use crate::host::pidfd::PidFd;
-use crate::host::signals::{self, Signals};
+use crate::host::signals::Signals;
 use crate::host::taskstats::{ExitRecord, Taskstats};
 use crate::host::{Host, clock, own};
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
 use crate::model::{Facts, FaultSource, Program, Tick};
+use crate::record::inbox::Inbox;
 use crate::record::{Event, Manifest, RunEnd, StopReason, Target, Writer, secrets};
 
 /// What to monitor, and how long.
@@ -90,6 +94,36 @@ pub fn follow(
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
 ) -> Result<Outcome, Error> {
+    let mut warnings = Vec::new();
+    let (mut monitor, manifest) = begin(follow, settings, Owner::Program, &mut warnings)?;
+    begun(&manifest);
+    let why = monitor.follow();
+    Ok(monitor.finish(why, warnings))
+}
+
+/// Whose process this is.
+pub(super) enum Owner {
+    /// The program `weigh`: its signals and limits are weigh's to change.
+    Program,
+    /// Another program, with a session: nothing of it is changed.
+    Session(RequestQueue),
+}
+
+/// How many files of processes a session keeps open, at most: descriptors are the other program's.
+pub(super) const SESSION_DESCRIPTORS: usize = 256;
+
+/// The same, where few are allowed.
+pub(super) fn session_descriptors() -> usize {
+    SESSION_DESCRIPTORS.min(limits::open_files() / 8)
+}
+
+/// Prepares everything up to the first sample.
+pub(super) fn begin(
+    follow: &Follow,
+    settings: &Settings,
+    owner: Owner,
+    warnings: &mut Vec<String>,
+) -> Result<(AttachMonitor, Manifest), Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
@@ -101,6 +135,10 @@ pub fn follow(
         _ => None,
     };
     let visible_gpus = match &follow.what {
+        // What a program sets after its start is in no file.
+        AttachTarget::Processes(pids) if pids[..] == [std::process::id()] => {
+            Some(Visible::from_here())
+        }
         AttachTarget::Processes(pids) if pids.len() == 1 => Visible::of_process(&host, pids[0]),
         _ => None,
     };
@@ -109,12 +147,19 @@ pub fn follow(
     let mut manifest = describe(follow, group.as_ref(), settings, &host);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&groups(sources.iter().copied()));
-    let mut warnings = Vec::new();
-    let claim = prepare(settings, &manifest, &mut warnings)?;
+    let claim = prepare(settings, &manifest, warnings)?;
     manifest.user = claim.as_ref().and_then(|_| own::user());
-    let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    ResourceLimits::now().raise();
-    let descriptors = limits::open_files().saturating_sub(RESERVED_DESCRIPTORS);
+    let is_session = matches!(owner, Owner::Session(_));
+    let (requests, descriptors) = match owner {
+        Owner::Program => {
+            let signals =
+                Signals::take().map_err(|source| Error::System { what: "signals", source })?;
+            ResourceLimits::now().raise();
+            let descriptors = limits::open_files().saturating_sub(RESERVED_DESCRIPTORS);
+            (Requests::Signals(signals), descriptors)
+        }
+        Owner::Session(queue) => (Requests::Queue(queue), session_descriptors()),
+    };
     let own = std::process::id();
     let members: RunMembers = match (&group, &follow.what) {
         (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
@@ -173,11 +218,17 @@ pub fn follow(
             watch.fault(SourceId::Process, why);
         }
     }
-    begun(&manifest);
-    watch.describe_machine(manifest, settings);
-    let mut follower = AttachMonitor {
+    let mut control = Control::default();
+    if let Some(writer) = watch.writer.as_ref().filter(|_| is_session) {
+        let inbox = Inbox::create(writer.directory());
+        control.take_inbox(&mut watch, inbox);
+    }
+    watch.describe_machine(manifest.clone(), settings);
+    let mut monitor = AttachMonitor {
         watch,
-        signals,
+        requests,
+        control,
+        command: None,
         is_alone: matches!(&follow.what, AttachTarget::Processes(pids) if pids.len() == 1),
         held,
         occupants: group.map(|group| Occupants::of(group.members)),
@@ -191,10 +242,9 @@ pub fn follow(
         end: None,
     };
     if collects(SourceId::TaskClock) && matches!(follow.what, AttachTarget::Processes(_)) {
-        follower.start_clocks();
+        monitor.start_clocks();
     }
-    let why = follower.follow();
-    Ok(follower.finish(why, warnings))
+    Ok((monitor, manifest))
 }
 
 fn hold(pid: u32) -> Result<PidFd, Error> {
@@ -238,27 +288,30 @@ fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: 
     manifest
 }
 
-struct AttachMonitor {
-    watch: Watch,
-    signals: Signals,
+pub(super) struct AttachMonitor {
+    pub(super) watch: Watch,
+    pub(super) requests: Requests,
+    pub(super) control: Control,
+    /// The command that a session has started, and is its only named process.
+    pub(super) command: Option<SessionCommand>,
     /// Named processes that have not exited.
-    held: Vec<PidFd>,
+    pub(super) held: Vec<PidFd>,
     /// Those in the monitored cgroup.
-    occupants: Option<Occupants>,
+    pub(super) occupants: Option<Occupants>,
     /// Kernel events of process starts and exits, when programs are searched.
-    connector: Option<Connector>,
-    happened: Vec<(Duration, ProcEvent)>,
+    pub(super) connector: Option<Connector>,
+    pub(super) happened: Vec<(Duration, ProcEvent)>,
     /// The exit records of processes, which the kernel gives to root.
-    taskstats: Option<Taskstats>,
-    accounts: Vec<ExitRecord>,
+    pub(super) taskstats: Option<Taskstats>,
+    pub(super) accounts: Vec<ExitRecord>,
     /// When the task clocks of all monitored processes were started.
-    clocked_since: Option<Duration>,
-    until: Option<Duration>,
-    wait_all: bool,
+    pub(super) clocked_since: Option<Duration>,
+    pub(super) until: Option<Duration>,
+    pub(super) wait_all: bool,
     /// Whether exactly one process was named.
-    is_alone: bool,
+    pub(super) is_alone: bool,
     /// The only named one, when it has exited.
-    end: Option<PidFd>,
+    pub(super) end: Option<PidFd>,
 }
 
 /// How many exit records are retained: the exit of a multithreaded process may be reported later.
@@ -291,7 +344,7 @@ impl AttachMonitor {
         self.watch.collectors.task_clock = Some(clock);
     }
 
-    fn follow(&mut self) -> StopReason {
+    pub(super) fn follow(&mut self) -> StopReason {
         let was_named = !self.held.is_empty();
         self.watch.first_tick();
         loop {
@@ -302,11 +355,12 @@ impl AttachMonitor {
                 return StopReason::Time;
             }
             self.sleep(left.map_or(time, |left| left.min(time)));
-            if self.is_stop_requested() {
+            self.control.receive(&mut self.watch);
+            if self.handle_requests() {
                 self.watch.take_tick();
                 return StopReason::Asked;
             }
-            self.handle_messages();
+            self.handle_proc_events();
             self.notice_ends();
             let has_processes = self.has_processes();
             if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(has_processes)) {
@@ -327,8 +381,9 @@ impl AttachMonitor {
     /// Sleeps until an event, at most so long.
     fn sleep(&self, time: Duration) {
         let held = self.held.iter().map(AsFd::as_fd);
-        let mut sources: Vec<_> = [self.signals.as_fd()]
+        let mut sources: Vec<_> = [self.requests.as_fd()]
             .into_iter()
+            .chain(self.control.fd())
             .chain(self.connector.as_ref().map(AsFd::as_fd))
             .chain(held)
             .chain(self.occupants.as_ref().and_then(Occupants::exit_fd))
@@ -340,20 +395,25 @@ impl AttachMonitor {
         let _ = poll(&mut sources, Some(&time));
     }
 
-    /// Whether a stop was requested; Ctrl-Z stops weigh alone.
-    fn is_stop_requested(&mut self) -> bool {
-        let mut is_asked = false;
-        while let Some(signal) = self.signals.arrived() {
-            is_asked |= ENDS.contains(&signal.number);
-            if signal.number == libc::SIGTSTP {
-                signals::stop_self();
+    /// Handles requests; returns whether the end is requested.
+    fn handle_requests(&mut self) -> bool {
+        let mut is_stop_requested = false;
+        for request in self.requests.take() {
+            match request {
+                Request::Stop => is_stop_requested = true,
+                Request::Control(message) => self.control.handle(&mut self.watch, vec![message]),
+                Request::Snapshot(answer) => {
+                    self.watch.take_tick();
+                    // A caller that does not wait any more needs no answer.
+                    let _ = answer.send(self.watch.summary_so_far());
+                }
             }
         }
-        is_asked
+        is_stop_requested
     }
 
     /// Handles kernel events of starts, execs and exits.
-    fn handle_messages(&mut self) {
+    fn handle_proc_events(&mut self) {
         loop {
             let Some(connector) = &mut self.connector else { return };
             let happened = &mut self.happened;
@@ -395,12 +455,16 @@ impl AttachMonitor {
             return;
         }
         // Exits before that are reported by now, with exit records that a sample does not have.
-        self.handle_messages();
+        self.handle_proc_events();
         self.watch.take_tick();
         let (ended, held): (Vec<PidFd>, _) =
             std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
         self.held = held;
         for held in &ended {
+            if self.command.is_some() {
+                self.reap_command();
+                continue;
+            }
             let processes = self.watch.collectors.processes.as_mut();
             // Otherwise the sample has already found it gone.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
@@ -410,18 +474,22 @@ impl AttachMonitor {
         self.end = ended.into_iter().next().filter(|_| self.is_alone);
     }
 
-    fn finish(mut self, why: StopReason, warnings: Vec<String>) -> Outcome {
+    pub(super) fn finish(mut self, why: StopReason, warnings: Vec<String>) -> Outcome {
         // Processes that the last sample found gone are reported by now.
-        self.handle_messages();
+        self.handle_proc_events();
+        self.control.finish(&mut self.watch);
+        let now = self.watch.now();
+        self.control.end_steps(&mut self.watch, now);
         self.watch.finish_sockets();
+        let now = self.watch.now();
         let processes = self.watch.collectors.processes.as_ref();
         let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
         let some_unseen = processes.is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.watch.read_task_clock();
-        let end = RunEnd {
+        let mut end = RunEnd {
             why: Some(why),
             exit: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
-            duration_seconds: self.watch.now().as_secs_f64(),
+            duration_seconds: now.as_secs_f64(),
             measured_seconds: None,
             task_clock_seconds,
             task_clock_began_seconds: self.clocked_since.map(|at| at.as_secs_f64()),
@@ -430,6 +498,10 @@ impl AttachMonitor {
             monitor_cpu_seconds: own::usage().cpu_seconds(),
             account: None,
         };
-        self.watch.close(end, &mut self.signals, warnings)
+        if let Some(command) = &self.command {
+            command.close(&mut end, now, &self.control);
+        }
+        let requests = &mut self.requests;
+        self.watch.close(end, || requests.is_impatient(), warnings)
     }
 }

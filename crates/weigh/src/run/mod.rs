@@ -3,11 +3,14 @@
 //! [`run`] takes over the process it is called in: it becomes a child subreaper, handles the
 //! signals, and releases the streams that are the command's.
 
+mod control;
 mod follow;
 mod monitor;
 mod occupants;
 pub mod phase;
+mod requests;
 mod schedule;
+mod session;
 mod watch;
 
 use std::ffi::OsString;
@@ -40,6 +43,7 @@ use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
 pub use follow::{AttachTarget, Follow, follow};
 use monitor::{Inheritance, Monitor};
+pub use session::{Phase, PhaseId, Session};
 use watch::Watch;
 
 /// Why a run did not begin.
@@ -80,6 +84,9 @@ pub enum Error {
     /// The machine's `/proc` does not show the target.
     #[error("{OTHER_NAMESPACE}")]
     OtherNamespace,
+    /// The session belongs to the process that this one is a fork of.
+    #[error("this process is a fork: the session is its parent's")]
+    ForkedSession,
     /// The kernel refused something essential.
     #[error("{what}: {source}")]
     System {
@@ -298,14 +305,19 @@ fn launch(
     original: &Original,
 ) -> Result<(Signals, ForkedChild), Error> {
     let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    let absolute = directory.and_then(|path| std::path::absolute(path).ok());
-    let inbox = absolute.as_deref().map(inbox::path);
-    let variables = [(RUN_VARIABLE, &absolute), (INBOX_VARIABLE, &inbox)];
-    let variables: Vec<_> = variables
-        .into_iter()
-        .filter_map(|(name, path)| Some((name, path.as_deref()?.as_os_str())))
-        .collect();
+    let variables = variables(directory);
+    let variables: Vec<_> =
+        variables.iter().map(|(name, path)| (*name, path.as_os_str())).collect();
     Ok((signals, child::fork(command, &variables, original)?))
+}
+
+/// The variables by which a command finds its recording and its pipe.
+fn variables(directory: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
+    let Some(absolute) = directory.and_then(|path| std::path::absolute(path).ok()) else {
+        return Vec::new();
+    };
+    let inbox = inbox::path(&absolute);
+    vec![(RUN_VARIABLE, absolute), (INBOX_VARIABLE, inbox)]
 }
 
 /// The limits of the run, if requested.

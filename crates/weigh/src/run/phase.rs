@@ -17,7 +17,7 @@ use crate::host::signals::{self, Signals};
 use crate::host::{Host, ProcPath, environment, out_of_memory, own, wait};
 use crate::model::{End, Io, Usage};
 use crate::parse;
-use crate::record::events::{Account, HelperUsage};
+use crate::record::events::{Account, EventData, HelperUsage};
 use crate::record::inbox::{self, ControlMessage};
 use crate::record::{self, Event};
 
@@ -42,6 +42,28 @@ pub fn end_step(recording: &Path, inherited: Inherited) -> Result<(), record::Er
 /// Adds a mark to the recording.
 pub fn mark(recording: &Path, text: &str, inherited: Inherited) -> Result<(), record::Error> {
     send_only(recording, Event::Mark { text: text.to_owned() }, inherited)
+}
+
+/// Sends a phase's start or end, or a mark, of a program that is itself part of the run: what it
+/// uses is the run's, whatever part of it was used to send this.
+pub fn send_of_program(
+    recording: &Path,
+    event: Event,
+    data: Option<EventData>,
+) -> Result<(), record::Error> {
+    let event = match event {
+        Event::PhaseStart { id, name, parent } => {
+            Event::PhaseStart { id, name, parent: parent.or_else(around) }
+        }
+        event => event,
+    };
+    let message = ControlMessage {
+        nanoseconds: Offsets::own().to_machine(HostClock::Monotonic.now().as_nanos() as u64),
+        within: around(),
+        data,
+        ..ControlMessage::new(Duration::ZERO, event)
+    };
+    inbox::send_message(recording, &message)
 }
 
 /// The phase whose command this process belongs to.
@@ -97,8 +119,7 @@ fn send(
         nanoseconds: Offsets::own().to_machine(at.as_nanos() as u64),
         within: around(),
         sender_rss_bytes: Some(child::largest_rss()),
-        helper: None,
-        event,
+        ..ControlMessage::new(at, event)
     };
     // After everything else that reads a file.
     message.helper = last.as_ref().map(used);

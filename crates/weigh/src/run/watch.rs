@@ -1,5 +1,6 @@
 //! What all kinds of monitoring share: the ticks, the events, and the recording's end.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::schedule::Schedule;
@@ -8,15 +9,14 @@ use crate::catalog::SourceId;
 use crate::catalog::metrics::OwnTicks;
 use crate::collect::Collectors;
 use crate::collect::processes::ExitedProcess;
-use crate::host::Host;
 use crate::host::connector::ProcEvent;
-use crate::host::signals::Signals;
 use crate::host::taskstats::ExitRecord;
+use crate::host::{Host, own};
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
 use crate::model::{FaultSource, Tick};
 use crate::record::{AttachBaseline, Entry, Event, Frames, Manifest, RunEnd, Writer, files};
-use crate::summary::Accumulator;
+use crate::summary::{Accumulator, Summary};
 
 /// The collectors of each tick, and its consumers.
 pub(super) struct Watch {
@@ -45,6 +45,9 @@ impl Watch {
         writer: Option<Writer>,
     ) -> Watch {
         tick.zero = begin;
+        if let Some(thread) = writer.as_ref().and_then(Writer::thread) {
+            own::count_thread(thread);
+        }
         Watch {
             host,
             begin,
@@ -57,6 +60,16 @@ impl Watch {
             baseline: manifest.came.map(AttachBaseline::new),
             faulted: Vec::new(),
         }
+    }
+
+    /// Where it is recorded.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        self.writer.as_ref().map(Writer::directory)
+    }
+
+    /// Begins the schedule of ticks at a moment of the run.
+    pub(super) fn schedule_from(&mut self, at: Duration) {
+        self.schedule = Schedule::new(at, self.schedule.interval());
     }
 
     /// Adds the machine's hardware to the recording, without waiting until it is read.
@@ -221,7 +234,11 @@ impl Watch {
 
     /// Records an event.
     pub(super) fn event(&mut self, at: Duration, event: Event) {
-        let entry = Entry::new(at, event);
+        self.entry(Entry::new(at, event));
+    }
+
+    /// Records an event with what belongs to it.
+    pub(super) fn entry(&mut self, entry: Entry) {
         if let Some(baseline) = &mut self.baseline {
             baseline.event(&entry);
         }
@@ -249,11 +266,11 @@ impl Watch {
 
     /// Records the end, finishes the recording and makes the summary.
     ///
-    /// That may take long when the disk hangs: signals tell when to give up.
+    /// That may take long when the disk hangs: `is_impatient` says when to give up.
     pub(super) fn close(
         mut self,
         end: RunEnd,
-        signals: &mut Signals,
+        mut is_impatient: impl FnMut() -> bool,
         mut warnings: Vec<String>,
     ) -> Outcome {
         let now = self.now();
@@ -264,7 +281,7 @@ impl Watch {
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
-        let faults = writer.finish(now, || self.should_give_up(signals, now));
+        let faults = writer.finish(now, || self.should_give_up(&mut is_impatient, now));
         // All failures in a directory that was removed have this one reason.
         let gone = (!directory.join("run.json").exists()).then(|| {
             let path = directory.display();
@@ -301,10 +318,14 @@ impl Watch {
     /// Whether a stop was requested while the recording is finished: its disk may hang.
     ///
     /// Not at once: a job that is stopped often signals all processes, and more than once.
-    fn should_give_up(&self, signals: &mut Signals, since: Duration) -> bool {
+    fn should_give_up(&self, is_impatient: &mut impl FnMut() -> bool, since: Duration) -> bool {
         const PATIENCE: Duration = Duration::from_secs(2);
-        let stop_requested = signals.arrived().is_some_and(|signal| ENDS.contains(&signal.number));
-        stop_requested && self.now().saturating_sub(since) > PATIENCE
+        is_impatient() && self.now().saturating_sub(since) > PATIENCE
+    }
+
+    /// The summary of everything until now; what is not known before the end is not in it.
+    pub(super) fn summary_so_far(&self) -> Summary {
+        self.accumulator.clone().finish(self.frames.live())
     }
 }
 

@@ -23,6 +23,7 @@ use crate::record::{
 };
 
 /// Everything the summary needs.
+#[derive(Clone)]
 pub struct Accumulator {
     pub(super) manifest: Manifest,
     pub(super) tree: RunTree,
@@ -187,7 +188,7 @@ impl Accumulator {
             self.rates(at);
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
-            self.all_sampled(live, at, clock.and(self.clock));
+            self.all_sampled(live, at, clock.map(|clock| self.helpers.less_cpu(clock)));
             self.tree.sample_completed(live);
             self.sample_times.complete_tick(at);
             self.tools.sample_completed(at);
@@ -254,6 +255,7 @@ impl Accumulator {
         let sample = PhaseSample {
             at,
             clock,
+            cpu: clock.map(|clock| self.clock.map_or(clock, |before| clock.max(before))),
             summed: (self.tree.total > 0).then_some(self.summed),
             split: (split.user_seconds, split.system_seconds),
             io: self.tree.io().map(less),

@@ -77,7 +77,7 @@ impl ExitedCounts {
 }
 
 /// Everything that exited processes used.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ExitedUsage {
     /// PID namespaces in which every process counts for itself alone; in the others its CPU time
     /// moves to the process that reaps it.

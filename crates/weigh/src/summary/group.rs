@@ -8,7 +8,7 @@ use crate::catalog::metrics::{
 use crate::model::Table;
 
 /// What the kernel reports of the cgroup.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct CgroupUsage {
     /// Whether it was made for the run: then all its counters are the run's.
     is_own: bool,

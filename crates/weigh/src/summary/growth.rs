@@ -3,7 +3,7 @@
 use crate::model::Entity;
 
 /// The delta of a counter over all devices that have one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Growth {
     things: Vec<Thing>,
     total: f64,
@@ -12,7 +12,7 @@ pub(super) struct Growth {
     changed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Thing {
     entity: Entity,
     last: Option<f64>,

@@ -10,10 +10,10 @@ use crate::model::{ProcessId, Table, Usage};
 use crate::record::RunAccount;
 
 /// What is known of the command's process at its end, or of those of several.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct MainExit(Vec<Main>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Main {
     id: ProcessId,
     /// Whether it has reaped a child.

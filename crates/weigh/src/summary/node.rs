@@ -14,7 +14,7 @@ use crate::model::devices::{summed_disks, summed_nics};
 use crate::model::{Entity, Table, Tick};
 
 /// The whole machine.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Node {
     first: Option<(f64, f64)>,
     last: Option<(f64, f64)>,

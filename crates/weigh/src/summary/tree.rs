@@ -10,7 +10,7 @@ use crate::model::live::{LiveProcess, LiveProcesses, ProcessValues};
 use crate::model::{ProcessId, Usage};
 
 /// The tree of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct RunTree {
     /// The command's process; several, in order, when several runs were merged.
     mains: Vec<ProcessId>,

@@ -1,11 +1,11 @@
 //! The thread that polls a backend, and hands the newest poll over to ticks.
 //!
 //! A driver may take 100 ms to answer, or hang. A tick never waits for it: it takes the last
-//! finished poll, with those coalesced that no tick took, and says when the next is due. The thread
-//! never ends: on exit the kernel would add its I/O to that of our children.
+//! finished poll, with those coalesced that no tick took, and says when the next is due. In weigh's
+//! own process the thread never ends: on exit the kernel would add its I/O to that of our children.
+//! In a session, of which there may be many, it ends with the collector.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::backend::Backend;
 use super::backend::OpenBackend;
 use super::poll::Poll;
-use crate::host::HostClock;
+use crate::host::{HostClock, own};
 use crate::model::{Gpu, ProcessId};
 
 /// Time between polls, at least: the driver's own samples are as far apart, or farther.
@@ -110,19 +110,21 @@ impl Drop for Worker {
 
 /// Starts the thread, which begins with a poll.
 fn start(open: OpenBackend, changed: &[ProcessId]) -> std::io::Result<Arc<Mailbox>> {
-    let mailbox = Arc::new(Mailbox::default());
+    let mailbox = Arc::new(Mailbox { ends_when_stopped: own::is_threads(), ..Mailbox::default() });
     mailbox.lock().is_polling = true;
     let (changed, of_thread) = (changed.to_vec(), Arc::clone(&mailbox));
     let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
-    thread.spawn(move || {
-        let polled = catch_unwind(AssertUnwindSafe(|| poll_forever(&of_thread, open, changed)));
+    let thread = thread.spawn(move || {
+        let polled =
+            catch_unwind(AssertUnwindSafe(|| poll_until_stopped(&of_thread, open, changed)));
         // A panic would otherwise look like a driver that does not answer.
-        polled.unwrap_or_else(|_| of_thread.end("the thread that polls the driver panicked"))
+        polled.unwrap_or_else(|_| of_thread.end("the thread that polls the driver panicked"));
     })?;
+    own::count_thread(&thread);
     Ok(mailbox)
 }
 
-fn poll_forever(mailbox: &Mailbox, open: OpenBackend, mut changed: Vec<ProcessId>) -> Infallible {
+fn poll_until_stopped(mailbox: &Mailbox, open: OpenBackend, mut changed: Vec<ProcessId>) {
     let mut backend = match open() {
         Ok(backend) => backend,
         Err(why) => return mailbox.end(&why),
@@ -143,7 +145,10 @@ fn poll_forever(mailbox: &Mailbox, open: OpenBackend, mut changed: Vec<ProcessId
             update.poll = Some(poll);
             update.devices = devices.take().or(update.devices.take());
         };
-        changed = mailbox.hand_over(put, at + MIN_INTERVAL, at + MAX_INTERVAL);
+        match mailbox.hand_over(put, at + MIN_INTERVAL, at + MAX_INTERVAL) {
+            Some(since_then) => changed = since_then,
+            None => return,
+        }
     }
 }
 
@@ -152,6 +157,8 @@ fn poll_forever(mailbox: &Mailbox, open: OpenBackend, mut changed: Vec<ProcessId
 struct Mailbox {
     state: Mutex<MailboxState>,
     condition: Condvar,
+    /// Whether the thread exits when the collector is dropped.
+    ends_when_stopped: bool,
 }
 
 #[derive(Default)]
@@ -171,13 +178,14 @@ impl Mailbox {
     }
 
     /// The thread's side: hands an update over, waits until the next poll is due, which is between
-    /// these two times, and returns the processes whose open files changed until then.
+    /// these two times, and returns the processes whose open files changed until then; `None` when
+    /// the thread is to exit.
     fn hand_over(
         &self,
         put: impl FnOnce(&mut WorkerUpdate),
         earliest: Duration,
         latest: Duration,
-    ) -> Vec<ProcessId> {
+    ) -> Option<Vec<ProcessId>> {
         let mut state = self.lock();
         put(&mut state.update);
         state.is_polling = false;
@@ -185,12 +193,14 @@ impl Mailbox {
         loop {
             let now = HostClock::Monotonic.now();
             let due = state.due.map_or(latest, |due| due.min(latest)).max(earliest);
-            if state.is_stopped {
+            if state.is_stopped && self.ends_when_stopped {
+                return None;
+            } else if state.is_stopped {
                 state = self.condition.wait(state).unwrap_or_else(PoisonError::into_inner);
             } else if due <= now {
                 state.due = None;
                 state.is_polling = true;
-                return state.changed.drain().collect();
+                return Some(state.changed.drain().collect());
             } else {
                 let waited = self.condition.wait_timeout(state, due - now);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -198,12 +208,11 @@ impl Mailbox {
         }
     }
 
-    /// The thread's side: reports why there will be no more polls. The thread stays.
-    fn end(&self, why: &str) -> Infallible {
-        loop {
-            let put = |update: &mut WorkerUpdate| update.ended = Some(why.to_owned());
-            self.hand_over(put, Duration::MAX, Duration::MAX);
-        }
+    /// The thread's side: reports why there will be no more polls. The thread stays until the
+    /// collector is dropped, or for good.
+    fn end(&self, why: &str) {
+        let put = |update: &mut WorkerUpdate| update.ended = Some(why.to_owned());
+        while self.hand_over(put, Duration::MAX, Duration::MAX).is_some() {}
     }
 
     /// The tick's side: takes the update and requests the next poll.
@@ -222,6 +231,7 @@ impl Mailbox {
     fn stop(&self) {
         let mut state = self.lock();
         state.is_stopped = true;
+        self.condition.notify_all();
         drop(self.condition.wait_timeout_while(state, LAST_POLL, |state| state.is_polling));
     }
 }

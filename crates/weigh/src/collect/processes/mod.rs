@@ -88,6 +88,21 @@ impl ProcessCollector {
         }
     }
 
+    /// A child of another program that weigh is part of, and all it starts; other children of that
+    /// program are not members.
+    pub fn of_child(
+        host: &Host,
+        settings: &Settings,
+        pid: u32,
+        descriptors: usize,
+    ) -> ProcessCollector {
+        let members = ProcessTree::of(host, &[pid]);
+        ProcessCollector {
+            is_attached: false,
+            ..ProcessCollector::of(host, settings, members, None, descriptors)
+        }
+    }
+
     /// Attaches to running processes, with at most so many descriptors open.
     pub fn of(
         host: &Host,

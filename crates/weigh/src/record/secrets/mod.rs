@@ -21,7 +21,9 @@ mod tests;
 
 use std::ops::Range;
 
-use super::events::text;
+use serde_json::Value;
+
+use super::events::{EventData, text};
 
 const MASK: &str = "***";
 
@@ -46,6 +48,25 @@ pub fn command<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<String> {
 /// A text by a user (a mark, a phase's name, a label), by the same rules.
 pub fn remark(text: &str) -> String {
     command(&[text]).pop().unwrap_or_default()
+}
+
+/// What belongs to a phase or a mark: texts are masked, by their names and by themselves.
+pub fn data(mut data: EventData) -> EventData {
+    for (name, value) in &mut data {
+        mask_value(name, value);
+    }
+    data
+}
+
+fn mask_value(name: &str, value: &mut Value) {
+    match value {
+        Value::String(text) => *text = label(name, text),
+        Value::Array(values) => values.iter_mut().for_each(|value| mask_value(name, value)),
+        Value::Object(values) => {
+            values.iter_mut().for_each(|(name, value)| mask_value(name, value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// A label's value; its name says what it is.

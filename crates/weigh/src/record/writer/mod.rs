@@ -110,6 +110,11 @@ impl Writer {
         })
     }
 
+    /// The thread that writes; `None` once it has finished.
+    pub(crate) fn thread(&self) -> Option<&JoinHandle<Vec<String>>> {
+        self.thread.as_ref()
+    }
+
     /// Where it is written.
     pub fn directory(&self) -> &Path {
         &self.directory

@@ -12,30 +12,20 @@ use crate::host::run_cgroup::RunCgroup;
 use crate::model::{End, FaultSource};
 use crate::parse::kernel_log;
 use crate::record::events::Victim;
-use crate::record::inbox::MOST_EACH_SECOND;
 use crate::record::{Event, RunAccount, RunEnd};
-use crate::run::Outcome;
+use crate::run::{Outcome, requests};
 
 impl Monitor {
     /// Closes the account and the recording.
     pub(in crate::run) fn finish(mut self, warnings: Vec<String>) -> Outcome {
-        // Control messages that were sent before the end and not received yet.
-        if let Some(mut inbox) = self.inbox.take() {
-            let control = inbox.take(self.watch.now());
-            self.handle_messages(control);
-            if inbox.dropped() > 0 {
-                let (dropped, most) = (inbox.dropped(), MOST_EACH_SECOND);
-                let why =
-                    format!("{dropped} phases or marks were dropped: more than {most} in a second");
-                self.watch.fault(FaultSource::Inbox, why);
-            }
-        }
+        self.control.finish(&mut self.watch);
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
-        self.end_steps(at);
+        self.control.end_steps(&mut self.watch, at);
         self.watch.finish_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
-        self.watch.close(run_end, &mut self.signals, warnings)
+        let signals = &mut self.signals;
+        self.watch.close(run_end, || requests::is_impatient(signals), warnings)
     }
 
     /// Takes the final counters of the cgroup that the command was in, and removes the one that was
@@ -102,9 +92,9 @@ impl Monitor {
             account: Some(Box::new(RunAccount {
                 reaped: self.reaped,
                 io,
-                rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
+                rss_before_exec_bytes: self.pause.largest_rss.max(self.control.largest_helper),
                 cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
-                helpers: self.helpers,
+                helpers: self.control.helpers,
             })),
         }
     }

@@ -4,7 +4,6 @@
 //! whichever is first.
 
 mod close;
-mod control;
 mod reap;
 mod start;
 
@@ -14,7 +13,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::schedule::Schedule;
+use super::control::Control;
 use super::watch::{ENDS, Watch};
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, PreExecUsage};
@@ -24,10 +23,8 @@ use crate::host::signals::{self, ReceivedSignal, Signals};
 use crate::host::{own, wait};
 use crate::model::settings::Settings;
 use crate::model::{End, FaultSource, Io, ProcessId, Usage};
-use crate::record::events::HelperUsage;
 use crate::record::inbox::Inbox;
 use crate::record::{self, Manifest};
-use control::Steps;
 pub(super) use reap::Inheritance;
 use start::Start;
 
@@ -39,7 +36,7 @@ struct Woken {
 
 pub(super) struct Monitor {
     watch: Watch,
-    inbox: Option<Inbox>,
+    control: Control,
     signals: Signals,
     root: ProcessId,
     wait_all: bool,
@@ -50,11 +47,6 @@ pub(super) struct Monitor {
     reaped: Usage,
     /// When the last process was reaped.
     reaped_at: Duration,
-    /// The peak RSS of weigh's own helpers inside the run: what `wait4` reports of the processes
-    /// that reaped them is at least this.
-    largest_helper: u64,
-    /// What they have used.
-    helpers: HelperUsage,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
     inheritance: Inheritance,
@@ -66,7 +58,6 @@ pub(super) struct Monitor {
     group: Option<(Cgroup, u64)>,
     /// The kernel log that names them.
     kernel_log: Option<KernelLog>,
-    steps: Steps,
     /// The memory of the command in its first moments, until they are over.
     start: Option<Start>,
 }
@@ -80,7 +71,7 @@ impl Monitor {
     ) -> Monitor {
         Monitor {
             watch,
-            inbox: None,
+            control: Control::default(),
             signals,
             root: manifest.main(),
             wait_all: settings.wait_all,
@@ -89,8 +80,6 @@ impl Monitor {
             pause: PreExecUsage::default(),
             reaped: Usage::default(),
             reaped_at: Duration::ZERO,
-            largest_helper: 0,
-            helpers: HelperUsage::default(),
             ended: None,
             stop_waiting: false,
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
@@ -98,7 +87,6 @@ impl Monitor {
             own_group: None,
             group: None,
             kernel_log: None,
-            steps: Steps::default(),
             start: None,
         }
     }
@@ -135,7 +123,9 @@ impl Monitor {
     }
 
     pub(super) fn take_inbox(&mut self, inbox: Option<Result<Inbox, record::Error>>) {
-        self.inbox = inbox.and_then(|inbox| self.watch.or_fault(FaultSource::Inbox, inbox));
+        if let Some(inbox) = inbox {
+            self.control.take_inbox(&mut self.watch, inbox);
+        }
     }
 
     /// Lets the child exec the command.
@@ -154,7 +144,7 @@ impl Monitor {
                 return Err(error);
             }
         };
-        self.watch.schedule = Schedule::new(self.executed, self.watch.schedule.interval());
+        self.watch.schedule_from(self.executed);
         Ok(())
     }
 
@@ -165,9 +155,7 @@ impl Monitor {
             let time = self.watch.work();
             let woken = self.sleep_sampling_the_start(time);
             if woken.by_message {
-                let now = self.watch.now();
-                let control = self.inbox.as_mut().map_or_else(Vec::new, |inbox| inbox.take(now));
-                self.handle_messages(control);
+                self.control.receive(&mut self.watch);
             }
             if woken.by_signal {
                 while let Some(signal) = self.signals.arrived() {
@@ -195,7 +183,7 @@ impl Monitor {
     /// Sleeps until a signal or a control message arrives, at most so long.
     fn sleep(&self, time: Duration) -> Woken {
         let signals = self.signals.as_fd();
-        let inbox = self.inbox.as_ref().map_or(signals, |inbox| inbox.as_fd());
+        let inbox = self.control.fd().unwrap_or(signals);
         let mut sources = [signals, inbox].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let time =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
@@ -203,7 +191,7 @@ impl Monitor {
             Ok(0) => Woken { by_signal: false, by_message: false },
             Ok(_) => Woken {
                 by_signal: !sources[0].revents().is_empty(),
-                by_message: self.inbox.is_some() && !sources[1].revents().is_empty(),
+                by_message: self.control.fd().is_some() && !sources[1].revents().is_empty(),
             },
             // Better one sample too many.
             Err(_) => Woken { by_signal: true, by_message: true },

@@ -9,7 +9,7 @@ use super::super::curve::{Mean, Peak, SHORTEST_WINDOW};
 const EARLY: f64 = 1.0;
 
 /// The utilization of something.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Busy {
     peak: Peak,
     polled: Mean,
@@ -84,7 +84,7 @@ impl Busy {
 }
 
 /// The utilization between two ticks, by time busy and time observed.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct BusyWindow {
     before: Option<(f64, f64)>,
 }

@@ -14,7 +14,7 @@ use crate::model::{self, Entity, ProcessId};
 const MAX_LISTED: usize = 100;
 
 /// One GPU so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct DeviceFold {
     pub(super) is: model::Gpu,
     memory: Peak,
@@ -49,7 +49,7 @@ pub(super) struct DeviceFold {
 }
 
 /// A process of the run on it so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct ProcessFold {
     name: String,
     memory: Option<u64>,

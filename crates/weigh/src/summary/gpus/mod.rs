@@ -26,7 +26,7 @@ use run_memory::RunMemory;
 const MIN_GAP: f64 = 2.0;
 
 /// All GPUs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct GpuFold {
     each: Vec<(Name, DeviceFold)>,
     /// After more seconds than these without values, the time in between is not known.

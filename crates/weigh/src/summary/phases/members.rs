@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::model::ProcessId;
 
 /// A process that is alive.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct PhaseMember {
     started: u64,
     parent: u32,
@@ -16,7 +16,7 @@ struct PhaseMember {
 }
 
 /// All live processes, by pid.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Members(HashMap<u32, PhaseMember>);
 
 impl Members {

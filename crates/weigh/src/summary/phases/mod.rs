@@ -43,7 +43,7 @@ const MOST_FOLLOWED: usize = 10_000;
 pub const MOST_LISTED: usize = 1_000;
 
 /// A phase that is open, or whose end has not been sampled yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     /// The index of its window.
     window: usize,
@@ -52,7 +52,7 @@ struct Open {
 }
 
 /// All phases of a run so far.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Phases {
     windows: Vec<PhaseWindow>,
     open: Vec<Open>,
@@ -203,7 +203,7 @@ impl Phases {
             return;
         }
         let (mut whole, of_commands) = self.extremes(tree, live);
-        whole.cpu = sample.clock.or(sample.summed);
+        whole.cpu = sample.cpu.or(sample.summed);
         for (open, of_command) in self.open.iter_mut().zip(&of_commands) {
             let window = &mut self.windows[open.window];
             // Growth since the last sample was in this phase, if that sample was.

@@ -9,8 +9,11 @@ pub(super) const SHARP: f64 = 0.01;
 pub(crate) struct PhaseSample {
     /// When, in seconds since the run began.
     pub at: f64,
-    /// The run's task clock.
+    /// The run's task clock, less what `weigh mark` and `weigh phase` have reported of themselves.
+    /// It may decrease: a helper is counted for a while before it reports.
     pub clock: Option<f64>,
+    /// CPU time of the run so far, which never decreases.
+    pub cpu: Option<f64>,
     /// CPU time summed over processes; the kernel truncates each to its clock ticks.
     pub summed: Option<f64>,
     /// Time in user mode and in the kernel, summed over processes.
@@ -81,13 +84,15 @@ impl Boundary {
         of: impl Fn(&PhaseSample) -> Option<f64>,
         fastest: Option<f64>,
     ) -> Option<(f64, f64, f64, bool)> {
-        let first = of(&self.before)?;
+        let mut first = of(&self.before)?;
         let reached = |from: f64, seconds: f64| fastest.map(|fastest| from + fastest * seconds);
         let Some(after) = self.after else {
             let upper = reached(first, (self.at - self.before.at).max(0.0)).unwrap_or(first);
             return Some((first, first, upper, false));
         };
-        let last = of(&after)?.max(first);
+        let last = of(&after)?;
+        // The sample before includes a part of a helper that has reported itself by now.
+        first = first.min(last);
         let late = (after.at - self.at).max(0.0);
         let early = (self.at - self.before.at).max(0.0);
         let lower = reached(last, -late).map_or(first, |bound| bound.max(first));
@@ -139,6 +144,16 @@ mod tests {
         let rise = rise(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
         assert!((rise.value - 0.8).abs() < 1e-9 && rise.sharp, "{rise:?}");
         assert!((rise.lower - 0.798).abs() < 1e-9 && (rise.upper - 0.802).abs() < 1e-9, "{rise:?}");
+    }
+
+    #[test]
+    fn helper_in_the_sample_before_a_phase_is_not_subtracted_from_the_phase() {
+        // The helper has used 3 ms at the first sample, and reports 4 ms until the second.
+        let start = boundary(1.0, sample(0.999, 0.103), Some(sample(1.001, 0.1005)));
+        let end = boundary(2.0, sample(1.5, 0.3), Some(sample(2.001, 0.4005)));
+        let rise = rise(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
+        assert!((rise.value - 0.3).abs() < 1e-9, "{rise:?}");
+        assert!(rise.lower <= 0.3 && rise.upper >= 0.3, "{rise:?}");
     }
 
     #[test]

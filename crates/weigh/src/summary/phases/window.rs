@@ -10,7 +10,7 @@ use crate::summary::helpers::Helpers;
 use crate::summary::upper_bounds::UpperBounds;
 
 /// One phase, under way or ended. Its size does not depend on how long it lasted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PhaseWindow {
     pub id: String,
     pub name: String,
@@ -35,7 +35,7 @@ pub(crate) struct PhaseWindow {
 }
 
 /// Peaks during a phase: of its command's processes when it has one, else of the whole run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Extent {
     pub levels: PeakLevels,
     /// The largest single process.

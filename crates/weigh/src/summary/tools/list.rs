@@ -32,7 +32,7 @@ pub(crate) fn by_weight(weights: &[(Option<f64>, Option<u64>)]) -> Vec<usize> {
 }
 
 /// The tools of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct List {
     list: Vec<Running>,
     by_name: HashMap<String, usize>,
@@ -49,7 +49,7 @@ pub(super) struct List {
 }
 
 /// Tools that are not worth an entry each.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Others {
     tool: Tool,
     /// When the first started and the last exited.

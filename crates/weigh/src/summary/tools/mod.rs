@@ -97,7 +97,7 @@ pub fn tool_name(program: &str) -> String {
 }
 
 /// Counts what each tool uses, tick by tick.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tools {
     /// Clock ticks from boot to the run's zero.
     zero: u64,
@@ -109,7 +109,7 @@ pub(crate) struct Tools {
 }
 
 /// A live process of a tool.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct ToolProcess {
     /// The index of the tool it runs.
     tool: usize,

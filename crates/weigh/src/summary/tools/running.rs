@@ -84,7 +84,7 @@ impl Threads {
 }
 
 /// A tool while the run goes on.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Running {
     pub(super) tool: Tool,
     /// Processes that run it.
