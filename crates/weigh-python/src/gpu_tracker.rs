@@ -18,7 +18,7 @@ use weigh::host::Host;
 use weigh::record::Recording;
 
 /// Adds the functions of this file to the module.
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gpu_tracker_check, module)?)?;
     module.add_function(wrap_pyfunction!(gpu_tracker_has_driver, module)?)?;
     module.add_function(wrap_pyfunction!(gpu_tracker_choose_gpus, module)?)?;

@@ -4,8 +4,12 @@
 //! Every call that may block releases the GIL, and nothing here ever takes it on its own.
 
 mod error;
+mod gpu_tracker;
 mod inbox;
+mod oasis;
+mod pytyche;
 mod recording;
+mod session;
 mod table;
 
 use pyo3::prelude::*;
@@ -30,7 +34,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Error", module.py().get_type::<error::Error>())?;
     module.add_class::<recording::Recording>()?;
+    module.add_class::<session::Session>()?;
     module.add_class::<table::ArrowStream>()?;
     module.add_function(wrap_pyfunction!(doctor, module)?)?;
-    inbox::add(module)
+    inbox::add(module)?;
+    gpu_tracker::add(module)?;
+    oasis::add(module)?;
+    pytyche::add(module)
 }

@@ -10,7 +10,7 @@ use weigh::export;
 use weigh::record::Recording;
 
 /// Adds the functions of this file to the module.
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pytyche_export_tables, module)?)?;
     module.add_function(wrap_pyfunction!(pytyche_summary, module)?)
 }

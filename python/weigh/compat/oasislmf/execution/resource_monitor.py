@@ -87,6 +87,11 @@ class ResourceMonitor:
         settings = {"interval": self.poll_interval, "output": recording, "record": True}
         try:
             self._session = _native.Session.attach([bash_pid], settings)
+        except (OSError, _native.Error):
+            # oasislmf starts its monitor beside the model run, which must not fail because of it.
+            shutil.rmtree(recording, ignore_errors=True)
+            logger.warning("Resource monitor: process %s is not monitored", bash_pid, exc_info=True)
+            return
         except BaseException:
             shutil.rmtree(recording, ignore_errors=True)
             raise
@@ -101,13 +106,17 @@ class ResourceMonitor:
         if session is None or self._owner != os.getpid():
             # A forked child owns neither the sampling nor the files.
             return
-        _, recording, warnings = session.stop()
+        try:
+            _, recording, warnings = session.stop()
+        except (OSError, _native.Error):
+            logger.warning("Resource monitor: no report", exc_info=True)
+            return
         for warning in warnings:
             logger.warning("Resource monitor: %s", warning)
         if recording is None:
             return
         try:
-            self._write(recording)
+            self._write(os.fspath(recording))
         except (OSError, ValueError):
             logger.warning(
                 "Resource monitor: no report; the recording is kept in %s", recording,

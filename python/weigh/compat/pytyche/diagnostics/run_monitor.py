@@ -129,12 +129,12 @@ class HWMonitor:
         _, recording, _ = session.stop()
         if recording is None:
             return None, None, None
-        written = set(_native.pytyche_export_tables(recording, str(output)))
+        written = set(_native.pytyche_export_tables(recording, output))
         shutil.rmtree(recording, ignore_errors=True)
 
         def table(name: str) -> Path | None:
             path = output / name
-            return path if str(path) in written else None
+            return path if path in written else None
 
         return table(_GPU), table(_CPU), table(_DMON)
 
