@@ -186,7 +186,7 @@ impl From<run::Error> for Failure {
                 cause,
                 "weigh attach --host-root / …, with this namespace's /proc mounted",
             ),
-            run::Error::System { .. } => Failure::new(
+            run::Error::System { .. } | run::Error::ForkedSession => Failure::new(
                 "cannot measure a command",
                 cause,
                 "check what can be measured: weigh doctor",

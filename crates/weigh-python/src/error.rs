@@ -46,9 +46,14 @@ impl From<run::Error> for Raised {
             run::Error::Settings(_) => Raised::Value(text),
             run::Error::NoProcess { .. } => Raised::NoProcess(text),
             run::Error::Process { source, .. } | run::Error::System { source, .. } => {
-                source.raw_os_error().map_or_else(|| Raised::Other(text.clone()), |errno| Raised::System(errno, text.clone()))
+                source.raw_os_error().map_or_else(
+                    || Raised::Other(text.clone()),
+                    |errno| Raised::System(errno, text.clone()),
+                )
             }
-            run::Error::Command(weigh::host::child::Error::NotFound { .. }) => Raised::NotFound(text),
+            run::Error::Command(weigh::host::child::Error::NotFound { .. }) => {
+                Raised::NotFound(text)
+            }
             run::Error::Recording(error) => error.into(),
             _ => Raised::Other(text),
         }

@@ -43,12 +43,7 @@ fn send_phase_end(py: Python<'_>, directory: PathBuf, id: String) -> PyResult<()
 /// Adds a mark.
 #[pyfunction]
 #[pyo3(signature = (directory, text, data=None))]
-fn send_mark(
-    py: Python<'_>,
-    directory: PathBuf,
-    text: String,
-    data: Option<&str>,
-) -> PyResult<()> {
+fn send_mark(py: Python<'_>, directory: PathBuf, text: String, data: Option<&str>) -> PyResult<()> {
     send(py, directory, Event::Mark { text }, data)
 }
 

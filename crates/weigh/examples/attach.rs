@@ -1,5 +1,8 @@
 //! Measures a running process for three seconds: `cargo run --example attach -- PID`.
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+#![allow(clippy::disallowed_methods, reason = "the bans are the library's")]
+
 use std::time::Duration;
 
 use weigh::{FigureId, Session, Settings};

@@ -1,5 +1,8 @@
 //! Reads a recording: `cargo run --example read -- weigh-runs/DIRECTORY`.
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+#![allow(clippy::disallowed_methods, reason = "the bans are the library's")]
+
 use std::path::PathBuf;
 
 use weigh::{Recording, summary};

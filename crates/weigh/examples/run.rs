@@ -1,5 +1,8 @@
 //! Measures a command, and this program itself: `cargo run --example run -- sleep 1`.
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+#![allow(clippy::disallowed_methods, reason = "the bans are the library's")]
+
 use std::ffi::OsString;
 
 use weigh::{FigureId, Session, Settings};

@@ -1,13 +1,45 @@
 //! Measure what a run used, and say how sure the number is.
 //!
+//! # Measuring
+//!
+//! A [`Session`] measures this program, a command or running processes, in a thread of its own:
+//!
+//! ```no_run
+//! use weigh::{FigureId, Session, Settings};
+//!
+//! let session = Session::spawn(&["make".into(), "-j8".into()], &Settings::default())?;
+//! session.wait(None);
+//! let outcome = session.stop()?;
+//! let memory = outcome.summary.figures.get(FigureId::MemoryPeak);
+//! println!("{memory:?}, recorded in {:?}", outcome.recording);
+//! # Ok::<(), weigh::RunError>(())
+//! ```
+//!
+//! Every [`Figure`] has a value, a method (exact, sampled or estimated), bounds and a source. What is
+//! not known is `None`, with a reason.
+//!
+//! # Reading
+//!
+//! ```no_run
+//! let recording = weigh::Recording::open("weigh-runs/2026-11-15T22-58-53.550Z-make".as_ref())?;
+//! for finding in weigh::summary::of(&recording)?.findings {
+//!     println!("{}", finding.sentence);
+//! }
+//! # Ok::<(), weigh::record::Error>(())
+//! ```
+//!
+//! # How it is built
+//!
 //! The path of a number, and the modules it passes:
 //!
 //! ```text
 //! host ─bytes→ parse ─structs→ collect ─rows→ model::Tick ─→ record ─→ summary ─→ report
 //! ```
 //!
-//! [`run`] ties them together for one command. Everything here is true without
-//! a terminal: arguments, colours and exit codes live in the `weigh` binary.
+//! [`Session`], [`Settings`], [`Recording`], [`Summary`] and what they return are the interface for
+//! programs. The modules are for the program `weigh`, and change with it: those that measure
+//! (`collect`, `host`, `parse`) are not documented here. Everything is true without a terminal:
+//! arguments, colours and exit codes live in the program.
 
 #![cfg_attr(
     test,
@@ -19,16 +51,19 @@
 
 pub mod catalog;
 #[cfg(feature = "measure")]
+#[doc(hidden)]
 pub mod collect;
 pub mod compat;
 pub mod destination;
 pub mod export;
 #[cfg(feature = "measure")]
+#[doc(hidden)]
 pub mod host;
 pub mod listing;
 pub mod merge;
 pub mod model;
 #[cfg(feature = "measure")]
+#[doc(hidden)]
 pub mod parse;
 pub mod plot;
 pub mod quantity;
@@ -45,5 +80,5 @@ pub use catalog::FigureId;
 pub use model::settings::Settings;
 pub use record::Recording;
 #[cfg(feature = "measure")]
-pub use run::{Error as RunError, Outcome, Phase, PhaseId, Session};
+pub use run::{Error as RunError, OpenPhase, Outcome, PhaseId, Session};
 pub use summary::{Figure, Figures, Summary};

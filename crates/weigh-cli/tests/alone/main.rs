@@ -32,6 +32,7 @@ mod oasis;
 mod packets;
 mod phases;
 mod run_cgroup;
+mod session;
 mod soak;
 mod truth;
 mod uml;

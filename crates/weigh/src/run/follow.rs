@@ -95,14 +95,14 @@ pub fn follow(
     begun: impl FnOnce(&Manifest),
 ) -> Result<Outcome, Error> {
     let mut warnings = Vec::new();
-    let (mut monitor, manifest) = begin(follow, settings, Owner::Program, &mut warnings)?;
+    let (mut monitor, manifest) = begin(follow, settings, ProcessOwner::Program, &mut warnings)?;
     begun(&manifest);
     let why = monitor.follow();
     Ok(monitor.finish(why, warnings))
 }
 
 /// Whose process this is.
-pub(super) enum Owner {
+pub(super) enum ProcessOwner {
     /// The program `weigh`: its signals and limits are weigh's to change.
     Program,
     /// Another program, with a session: nothing of it is changed.
@@ -121,7 +121,7 @@ pub(super) fn session_descriptors() -> usize {
 pub(super) fn begin(
     follow: &Follow,
     settings: &Settings,
-    owner: Owner,
+    owner: ProcessOwner,
     warnings: &mut Vec<String>,
 ) -> Result<(AttachMonitor, Manifest), Error> {
     settings.check()?;
@@ -149,16 +149,16 @@ pub(super) fn begin(
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let claim = prepare(settings, &manifest, warnings)?;
     manifest.user = claim.as_ref().and_then(|_| own::user());
-    let is_session = matches!(owner, Owner::Session(_));
+    let is_session = matches!(owner, ProcessOwner::Session(_));
     let (requests, descriptors) = match owner {
-        Owner::Program => {
+        ProcessOwner::Program => {
             let signals =
                 Signals::take().map_err(|source| Error::System { what: "signals", source })?;
             ResourceLimits::now().raise();
             let descriptors = limits::open_files().saturating_sub(RESERVED_DESCRIPTORS);
             (Requests::Signals(signals), descriptors)
         }
-        Owner::Session(queue) => (Requests::Queue(queue), session_descriptors()),
+        ProcessOwner::Session(queue) => (Requests::Queue(queue), session_descriptors()),
     };
     let own = std::process::id();
     let members: RunMembers = match (&group, &follow.what) {
@@ -401,11 +401,12 @@ impl AttachMonitor {
         for request in self.requests.take() {
             match request {
                 Request::Stop => is_stop_requested = true,
-                Request::Control(message) => self.control.handle(&mut self.watch, vec![message]),
+                Request::Control(message) => self.control.handle(&mut self.watch, vec![*message]),
                 Request::Snapshot(answer) => {
                     self.watch.take_tick();
+                    let end = self.end_now(StopReason::Asked);
                     // A caller that does not wait any more needs no answer.
-                    let _ = answer.send(self.watch.summary_so_far());
+                    let _ = answer.send(self.watch.summary_so_far(end));
                 }
             }
         }
@@ -481,6 +482,13 @@ impl AttachMonitor {
         let now = self.watch.now();
         self.control.end_steps(&mut self.watch, now);
         self.watch.finish_sockets();
+        let end = self.end_now(why);
+        let requests = &mut self.requests;
+        self.watch.close(end, || requests.is_impatient(), warnings)
+    }
+
+    /// The end of the run, if it were now.
+    fn end_now(&mut self, why: StopReason) -> RunEnd {
         let now = self.watch.now();
         let processes = self.watch.collectors.processes.as_ref();
         let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
@@ -501,7 +509,6 @@ impl AttachMonitor {
         if let Some(command) = &self.command {
             command.close(&mut end, now, &self.control);
         }
-        let requests = &mut self.requests;
-        self.watch.close(end, || requests.is_impatient(), warnings)
+        end
     }
 }

@@ -43,7 +43,7 @@ use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
 pub use follow::{AttachTarget, Follow, follow};
 use monitor::{Inheritance, Monitor};
-pub use session::{Phase, PhaseId, Session};
+pub use session::{OpenPhase, PhaseId, Session};
 use watch::Watch;
 
 /// Why a run did not begin.

@@ -14,7 +14,7 @@ use crate::summary::Summary;
 /// A call of a session.
 pub(super) enum Request {
     /// Record a phase or a mark.
-    Control(ControlMessage),
+    Control(Box<ControlMessage>),
     /// Sample, and answer with the summary so far.
     Snapshot(SyncSender<Summary>),
     /// Stop monitoring.

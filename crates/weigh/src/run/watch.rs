@@ -15,7 +15,9 @@ use crate::host::{Host, own};
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
 use crate::model::{FaultSource, Tick};
-use crate::record::{AttachBaseline, Entry, Event, Frames, Manifest, RunEnd, Writer, files};
+use crate::record::{
+    AttachBaseline, Entry, Event, Frame, Frames, Manifest, Moment, RunEnd, Writer, files,
+};
 use crate::summary::{Accumulator, Summary};
 
 /// The collectors of each tick, and its consumers.
@@ -323,9 +325,14 @@ impl Watch {
         is_impatient() && self.now().saturating_sub(since) > PATIENCE
     }
 
-    /// The summary of everything until now; what is not known before the end is not in it.
-    pub(super) fn summary_so_far(&self) -> Summary {
-        self.accumulator.clone().finish(self.frames.live())
+    /// The summary of everything until now, as if the run had ended so.
+    pub(super) fn summary_so_far(&self, end: RunEnd) -> Summary {
+        let mut accumulator = self.accumulator.clone();
+        let entry = Entry::new(self.now(), Event::RunEnd(end));
+        accumulator.frame(&Frame { moment: Moment::Event(&entry), live: self.frames.live() });
+        let mut summary = accumulator.finish(self.frames.live());
+        (summary.run.complete, summary.run.ended, summary.run.stopped) = (false, None, None);
+        summary
     }
 }
 

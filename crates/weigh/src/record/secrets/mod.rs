@@ -63,7 +63,7 @@ fn mask_value(name: &str, value: &mut Value) {
         Value::String(text) => *text = label(name, text),
         Value::Array(values) => values.iter_mut().for_each(|value| mask_value(name, value)),
         Value::Object(values) => {
-            values.iter_mut().for_each(|(name, value)| mask_value(name, value))
+            values.iter_mut().for_each(|(name, value)| mask_value(name, value));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

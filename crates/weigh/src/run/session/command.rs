@@ -148,8 +148,11 @@ pub(super) fn begin(
     let before_exec = match waiting.exec() {
         Ok(before_exec) => before_exec,
         Err(error) => {
-            drop((watch, control));
             wait::reap_now(pid);
+            // Its thread must not write into a directory that is removed.
+            if let Some(writer) = watch.writer.take() {
+                writer.finish(executed, || false);
+            }
             return Err(discard(error.into()));
         }
     };

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::follow::{self, AttachMonitor, AttachTarget, Follow, Owner};
+use super::follow::{self, AttachMonitor, AttachTarget, Follow, ProcessOwner};
 use super::requests::{Request, RequestQueue, RequestSender, request_queue};
 use super::{Error, Outcome};
 use crate::host::clock::Offsets;
@@ -127,19 +127,19 @@ impl PhaseId {
 }
 
 /// A phase that ends when it is dropped.
-pub struct Phase<'a> {
+pub struct OpenPhase<'a> {
     session: &'a Session,
     id: PhaseId,
 }
 
-impl Phase<'_> {
+impl OpenPhase<'_> {
     /// Its id, for phases inside it.
     pub fn id(&self) -> &PhaseId {
         &self.id
     }
 }
 
-impl Drop for Phase<'_> {
+impl Drop for OpenPhase<'_> {
     fn drop(&mut self) {
         self.session.end_phase(&self.id);
     }
@@ -181,7 +181,7 @@ impl Session {
     pub fn follow(what: AttachTarget, settings: &Settings) -> Result<Session, Error> {
         let settings = settings.clone();
         Session::start(move |queue, warnings| {
-            let (follow, owner) = (Follow { what, time: None }, Owner::Session(queue));
+            let (follow, owner) = (Follow { what, time: None }, ProcessOwner::Session(queue));
             let (monitor, manifest) = follow::begin(&follow, &settings, owner, warnings)?;
             let begun = Begun::of(&manifest, monitor.watch.directory(), None);
             Ok((monitor, begun))
@@ -240,7 +240,14 @@ impl Session {
             })
             .map_err(refused)?;
         // Without an answer the thread has panicked.
-        let Begun { id, directory, pid } = begun.recv().unwrap_or(Err(panicked()))?;
+        let Begun { id, directory, pid } = match begun.recv().unwrap_or(Err(panicked())) {
+            Ok(begun) => begun,
+            Err(error) => {
+                // Nothing is left behind, not even for a moment.
+                let _ = thread.join();
+                return Err(error);
+            }
+        };
         let thread = Mutex::new(SamplerThread::Running(thread));
         let shared = ManuallyDrop::new(Shared { requests, end, thread });
         Ok(Session { owner: std::process::id(), id, directory, pid, shared })
@@ -288,8 +295,8 @@ impl Session {
     }
 
     /// Starts a phase that ends when the result is dropped.
-    pub fn phase(&self, name: &str) -> Phase<'_> {
-        Phase { session: self, id: self.start_phase(name, None, None) }
+    pub fn phase(&self, name: &str) -> OpenPhase<'_> {
+        OpenPhase { session: self, id: self.start_phase(name, None, None) }
     }
 
     /// Marks this moment.
@@ -309,7 +316,7 @@ impl Session {
         let message = ControlMessage { nanoseconds, data, ..ControlMessage::new(now, event) };
         if self.is_owner() {
             // After the end there is nothing to record it in.
-            self.shared.requests.send(Request::Control(message));
+            self.shared.requests.send(Request::Control(Box::new(message)));
         } else if let Some(directory) = &self.directory {
             // A recording that has ended refuses it, and so it is for the owner.
             let _ = inbox::send_message(directory, &message);

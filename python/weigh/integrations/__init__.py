@@ -1,0 +1,1 @@
+"""Other tools: notebooks, pytest and loggers; each is imported only when it is asked for."""
