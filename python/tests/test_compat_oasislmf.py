@@ -78,7 +78,9 @@ def test_tools_below_the_shell_are_reported_and_no_others(tmp_path: pathlib.Path
     (tmp_path / "other").mkdir()
     out = tmp_path / "log"
     monitor = ResourceMonitor(out, poll_interval=0.1)
-    with shell(tool(tmp_path, "fmpy", 100)) as run, shell(tool(tmp_path / "other", "gulpy", 10)) as other:
+    run_program = tool(tmp_path, "fmpy", 100)
+    other_program = tool(tmp_path / "other", "gulpy", 10)
+    with shell(run_program) as run, shell(other_program) as other:
         monitor.start(run.pid)
         go(other)
         go(run)

@@ -59,7 +59,7 @@ def test_extras_do_not_overwrite_the_time_of_a_phase(tmp_path: pathlib.Path) -> 
     assert (phase["type"], phase["ts_"], phase["type_"]) == ("phase", "OVERWRITTEN", "x")
 
 
-def test_lines_of_a_killed_process_are_in_the_log(tmp_path: pathlib.Path) -> None:
+def test_lines_are_in_the_file_when_they_are_logged(tmp_path: pathlib.Path) -> None:
     python("""
 import os
 from weigh.compat.pytyche import RunLog

@@ -95,6 +95,8 @@ mod tests {
         assert_eq!(chosen(&mixed, Some(&["GPU-b"]), Some("amd")), Ok(amd));
         let other = chosen(&mixed, Some(&["GPU-a"]), Some("amd"));
         assert!(other.is_err(), "it is of the other brand");
-        assert!(check_brand("intel").unwrap_err().starts_with("\"intel\" is not a valid GPU brand."));
+        assert!(
+            check_brand("intel").unwrap_err().starts_with("\"intel\" is not a valid GPU brand.")
+        );
     }
 }

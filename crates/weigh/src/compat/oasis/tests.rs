@@ -1,5 +1,7 @@
 //! The files of runs with known values.
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::catalog::metrics::{Doing, ProcessState};
 use crate::export::tests::small_machine;
