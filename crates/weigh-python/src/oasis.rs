@@ -1,11 +1,11 @@
 //! `weigh.compat.oasislmf`: the table and the report of one monitor, or of several.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use weigh::compat::oasis::{self, ResourceMonitorOptions};
+use weigh::host::clock;
 use weigh::merge;
 use weigh::record::Recording;
 
@@ -44,8 +44,7 @@ fn export(
         return write(recording);
     }
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let merged = merge::merge(&recordings, Some(place.path()), None, now, |_| {});
+    let merged = merge::merge(&recordings, Some(place.path()), None, clock::wall(), |_| {});
     let merged = merged.map_err(|error| error.to_string())?;
     write(&Recording::open(&merged.directory).map_err(|error| error.to_string())?)
 }
