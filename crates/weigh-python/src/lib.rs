@@ -4,7 +4,10 @@
 //! Every call that may block releases the GIL, and nothing here ever takes it on its own.
 
 mod error;
+mod gpu_tracker;
 mod inbox;
+mod oasis;
+mod pytyche;
 mod recording;
 mod session;
 mod table;
@@ -34,5 +37,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::Session>()?;
     module.add_class::<table::ArrowStream>()?;
     module.add_function(wrap_pyfunction!(doctor, module)?)?;
-    inbox::add(module)
+    inbox::add(module)?;
+    gpu_tracker::add(module)?;
+    oasis::add(module)?;
+    pytyche::add(module)
 }

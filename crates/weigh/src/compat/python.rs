@@ -47,6 +47,28 @@ impl PythonValue {
         }
     }
 
+    /// A value of JSON, with the keys of a map in their order.
+    pub fn of_json(json: &serde_json::Value) -> PythonValue {
+        match json {
+            serde_json::Value::Null => PythonValue::Missing,
+            serde_json::Value::Bool(flag) => PythonValue::Whole(i64::from(*flag)),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(whole) => PythonValue::Whole(whole),
+                None => PythonValue::real(number.as_f64()),
+            },
+            serde_json::Value::String(text) => PythonValue::Text(text.clone()),
+            serde_json::Value::Array(items) => {
+                PythonValue::List(items.iter().map(PythonValue::of_json).collect())
+            }
+            serde_json::Value::Object(entries) => PythonValue::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), PythonValue::of_json(value)))
+                    .collect(),
+            ),
+        }
+    }
+
     /// The value of this name in a map.
     pub fn get(&self, name: &str) -> Option<&PythonValue> {
         let PythonValue::Map(entries) = self else { return None };
@@ -277,5 +299,12 @@ mod tests {
             dumps_line(&value),
             r#"{"a\"\n": [1, 0.5], "\u00e9\ud83d\ude00\u007f": {}, "none": [null, NaN]}"#
         );
+    }
+
+    #[test]
+    fn json_that_was_read_is_written_as_it_was() {
+        let json = r#"{"b": [1, 2.0, null, 1e-05], "a": {"text": "x"}}"#;
+        let value = PythonValue::of_json(&serde_json::from_str(json).unwrap());
+        assert_eq!(dumps_line(&value), json);
     }
 }

@@ -6,6 +6,7 @@
 
 mod gpu;
 mod json;
+mod selection;
 pub mod sub_track;
 mod sums;
 #[cfg(test)]
@@ -22,9 +23,11 @@ use timepoints::{Peaks, Timepoint, TimepointBuilder};
 use units::{RamUnit, TimeUnit};
 
 use crate::catalog::all_groups;
+use crate::compat::python::PythonValue;
 use crate::destination::{self, OutputFile};
 use crate::record::{self, Manifest, Recording};
 use crate::summary::{Accumulator, Summary};
+pub use selection::{check_brand, choose_gpus};
 pub use usage::ResourceUsage;
 
 /// Why something could not be written or read.
@@ -177,6 +180,13 @@ pub fn export(
 /// Number of GPUs of the machine that gpu-tracker would count; `None` when it is not known.
 pub fn gpu_count(recording: &Recording) -> Option<u64> {
     gpu::GpuCounts::in_recording(recording, None).count
+}
+
+/// The text of a result, from its JSON: as `gpu-tracker -f text` prints it.
+pub fn text_of_json(usage: &str) -> Result<String, Error> {
+    let json: serde_json::Value =
+        serde_json::from_str(usage).map_err(|error| Error::Invalid(error.to_string()))?;
+    Ok(text::of_usage(PythonValue::of_json(&json)))
 }
 
 /// Reads a recording once: writes these tracking files (`.csv` or `.sqlite`, by extension) and

@@ -108,6 +108,20 @@ fn cpu_is_over_the_interval_and_the_mean_over_the_run() {
 }
 
 #[test]
+fn row_after_a_late_one_has_the_cpu_of_both() {
+    let mut run = small_machine();
+    run.manifest.interval_seconds = 0.1;
+    // The second row is late, and the third on time: 80 ms after it.
+    for (at, used) in [(0.0, 0.0), (0.1, 0.05), (0.22, 0.11), (0.3, 0.15)] {
+        run.sample(at, |tick| process(tick, MAIN, used, 100 * MB, None));
+    }
+    let rows = rows_of(run, 0.3);
+    let main: Vec<f64> = rows.iter().map(|row| row[15].parse().unwrap()).collect();
+    assert_eq!(main.len(), 3, "{rows:?}");
+    assert!(main.iter().all(|percent| (percent - 50.0).abs() < 1e-6), "{main:?}");
+}
+
+#[test]
 fn time_is_that_of_the_run_and_not_of_the_last_sample() {
     let (_directory, recording) = forked().recorded(90.0, 0.5);
     let options =

@@ -12,9 +12,9 @@
 //! that what they share counts once; it is never below the largest of them. (Theirs
 //! takes the largest mapping of each path, and all anonymous memory has one path.)
 //!
-//! CPU of a timepoint is cores over the time since the one before it. The peak is of windows of
-//! at least 0.1 s: the kernel counts in steps of 10 ms, and over a shorter window one step looks
-//! like many cores.
+//! CPU of a timepoint is cores over the time since the one before it, and since an earlier one where
+//! that is less than 0.1 s: the kernel counts in steps of 10 ms, and over a shorter window one step
+//! looks like many cores. The peak is of windows of at least 0.1 s for the same reason.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -91,6 +91,8 @@ pub struct TimepointBuilder {
     /// Where the window of a peak began, and the interval of a timepoint.
     window: Option<(f64, TimepointCounters)>,
     interval: Option<(Duration, TimepointCounters)>,
+    /// Where the interval before that began.
+    earlier: Option<(Duration, TimepointCounters)>,
     pace: RowSpacing,
     /// The last tick of a run that has no timepoint yet.
     waiting: Option<Timepoint>,
@@ -131,6 +133,7 @@ impl TimepointBuilder {
             peaks: Peaks::default(),
             window: None,
             interval: None,
+            earlier: None,
             pace: RowSpacing::every(manifest.interval_seconds),
             waiting: None,
             main_threads: None,
@@ -298,10 +301,12 @@ impl TimepointBuilder {
     ) {
         let is_first = self.interval.is_none();
         let (since, before) = *self.interval.get_or_insert((at, now));
-        let seconds = at.saturating_sub(since).as_secs_f64();
-        timepoint.cores = self.rates_since(&before, &now, seconds);
+        let seconds = |since: Duration| at.saturating_sub(since).as_secs_f64();
+        let is_short = seconds(since) < SHORTEST_WINDOW;
+        let (from, counters) = self.earlier.filter(|_| is_short).unwrap_or((since, before));
+        timepoint.cores = self.rates_since(&counters, &now, seconds(from));
         if self.pace.is_over(since, at) {
-            self.interval = Some((at, now));
+            self.earlier = self.interval.replace((at, now));
             self.waiting = None;
             each(&timepoint);
         } else if is_first || self.waiting.is_some() {

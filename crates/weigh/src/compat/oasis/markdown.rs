@@ -8,7 +8,6 @@ use std::path::Path;
 
 use super::CSV;
 use super::row_statistics::{RowStatistics, ToolRowStatistics};
-use crate::catalog::FigureId;
 use crate::quantity;
 use crate::summary::{Summary, Tool};
 use crate::text::{markdown, printable};
@@ -21,6 +20,8 @@ pub(super) struct ResourceReport<'a> {
     pub rows: &'a RowStatistics,
     /// Where the table is.
     pub table: &'a Path,
+    /// The most private memory of all tools together, in bytes.
+    pub peak: Option<f64>,
 }
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
@@ -39,7 +40,7 @@ impl fmt::Display for ResourceReport<'_> {
 
 impl ResourceReport<'_> {
     fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { run, host, figures, .. } = self.summary;
+        let Summary { run, host, .. } = self.summary;
         // oasislmf writes the report when the run ends: this is that time.
         let seconds = jiff::SignedDuration::try_from_secs_f64(run.measured());
         let ended = seconds.ok().and_then(|seconds| run.started.checked_add(seconds).ok());
@@ -53,7 +54,7 @@ impl ResourceReport<'_> {
         if let Some(memory) = memory {
             writeln!(f, "**System memory:** {} MB", whole(memory))?;
         }
-        if let Some(peak) = figures.value(FigureId::MemoryUssPeak) {
+        if let Some(peak) = self.peak {
             write!(f, "**Peak total USS:** {} MB", whole(peak))?;
             if let Some(memory) = memory {
                 write!(f, " ({:.1}% of system memory)", 100.0 * peak / memory)?;

@@ -19,9 +19,9 @@ mod tests;
 
 pub use pictures::pictures;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::catalog::all_groups;
+use crate::catalog::{FigureId, all_groups};
 use crate::destination::{self, OutputFile};
 #[cfg(feature = "png")]
 use crate::export::Cause;
@@ -55,40 +55,89 @@ fn shown_pictures() -> &'static [(&'static str, &'static str, &'static str)] {
     if cfg!(feature = "png") { &PICTURES } else { &[] }
 }
 
+/// Which of the ResourceMonitor's files are written, and of which programs.
+#[derive(Debug, Clone, Copy)]
+pub struct ResourceMonitorOptions<'a> {
+    /// Programs to report; `None` for all of the run.
+    pub tools: Option<&'a [String]>,
+    /// Whether the report is written beside the table.
+    pub report: bool,
+    /// Whether files that exist are replaced.
+    pub force: bool,
+}
+
+impl ResourceMonitorOptions<'_> {
+    fn has(&self, tool: &str) -> bool {
+        self.tools.is_none_or(|tools| tools.iter().any(|name| name == tool))
+    }
+}
+
 /// Writes what the ResourceMonitor would have written about a run into a directory.
 ///
 /// Files are written whole or not at all; an existing one is only replaced with `force`. Memory
 /// does not grow with the length of the recording.
 pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
+    let options = ResourceMonitorOptions { tools: None, report: true, force };
+    export_with(recording, directory, &options)
+}
+
+/// The same for some programs of the run, or without the report. If none of these programs ran,
+/// nothing is written.
+pub fn export_with(
+    recording: &Recording,
+    directory: &Path,
+    options: &ResourceMonitorOptions<'_>,
+) -> Result<Exported, Error> {
     if files::is_recording(directory) {
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
     let report = directory.join(REPORT);
     let (table, page) = (directory.join(CSV), report.join(PAGE));
-    let pictures = shown_pictures().iter().map(|(file, ..)| report.join(file));
-    let all: Vec<PathBuf> = [table.clone(), page.clone()].into_iter().chain(pictures).collect();
-    all.iter().try_for_each(|path| OutputFile::check(path, force))?;
-    let (summary, rows) = track(recording, &table, force)?;
-    draw(recording, &report, force)?;
-    let text = ResourceReport { summary: &summary, rows: &rows, table: &table }.to_string();
-    destination::write(&page, text.as_bytes(), force)?;
+    let mut all = vec![table.clone()];
+    if options.report {
+        all.push(page.clone());
+        all.extend(shown_pictures().iter().map(|(file, ..)| report.join(file)));
+    }
+    all.iter().try_for_each(|path| OutputFile::check(path, options.force))?;
+    let (mut summary, rows) = track(recording, &table, options)?;
+    if is_left_out(&rows, options) {
+        all.clear();
+    } else if options.report {
+        summary.tools.retain(|tool| options.has(&tool.name));
+        draw(recording, &report, options)?;
+        // Beside the tools the run may have programs that are not reported.
+        let peak = match options.tools {
+            Some(_) => rows.uss_peak(),
+            None => summary.figures.value(FigureId::MemoryUssPeak),
+        };
+        let page_text = ResourceReport { summary: &summary, rows: &rows, table: &table, peak };
+        destination::write(&page, page_text.to_string().as_bytes(), options.force)?;
+    }
     let mut missing = unfinished(recording);
     missing.extend(rows.missing());
     Ok(Exported { files: all, missing })
+}
+
+/// Whether there is nothing to write: as oasislmf, which creates its table with the first row.
+fn is_left_out(rows: &RowStatistics, options: &ResourceMonitorOptions<'_>) -> bool {
+    options.tools.is_some() && rows.count == 0
 }
 
 /// Reads the recording once: writes the table, and returns what the run used.
 fn track(
     recording: &Recording,
     table: &Path,
-    force: bool,
+    options: &ResourceMonitorOptions<'_>,
 ) -> Result<(Summary, RowStatistics), Error> {
-    let mut csv = ResourceMonitorCsv::create(OutputFile::create(table, force)?)?;
+    let mut csv = ResourceMonitorCsv::create(OutputFile::create(table, options.force)?)?;
     let mut accumulator = Accumulator::of(recording);
     let mut polls = PollBuilder::new(recording.manifest());
     let mut rows = RowStatistics::default();
     let mut failed = None;
     let mut each = |row: &polls::PollRow<'_>| {
+        if !options.has(row.tool) {
+            return;
+        }
         rows.add(row);
         if failed.is_none() {
             failed = csv.row(row).err();
@@ -102,22 +151,28 @@ fn track(
     if let Some(error) = failed {
         return Err(error);
     }
-    csv.finish()?;
+    if !is_left_out(&rows, options) {
+        csv.finish()?;
+    }
     Ok((accumulator.finish(frames.live()), rows))
 }
 
 #[cfg(feature = "png")]
-fn draw(recording: &Recording, report: &Path, force: bool) -> Result<(), Error> {
-    for picture in pictures(recording)? {
+fn draw(
+    recording: &Recording,
+    report: &Path,
+    options: &ResourceMonitorOptions<'_>,
+) -> Result<(), Error> {
+    for picture in pictures::pictures_of(recording, |tool| options.has(tool))? {
         let path = report.join(&picture.file);
         let failed = |source: Cause| Error::Write { path: path.clone(), source };
         let pixels = picture.png().map_err(|error| failed(error.into()))?;
-        destination::write(&path, &pixels, force)?;
+        destination::write(&path, &pixels, options.force)?;
     }
     Ok(())
 }
 
 #[cfg(not(feature = "png"))]
-fn draw(_: &Recording, _: &Path, _: bool) -> Result<(), Error> {
+fn draw(_: &Recording, _: &Path, _: &ResourceMonitorOptions<'_>) -> Result<(), Error> {
     Ok(())
 }

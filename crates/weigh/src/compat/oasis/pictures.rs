@@ -9,13 +9,25 @@ use crate::record::{Error, Recording};
 
 /// The six pictures of the oasislmf ResourceMonitor.
 pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
+    pictures_of(recording, |_| true)
+}
+
+/// The same, of some tools.
+pub(super) fn pictures_of(
+    recording: &Recording,
+    has: impl Fn(&str) -> bool,
+) -> Result<Vec<Picture>, Error> {
     let sizes: Vec<_> =
         [ProcessMemory::metric(|row| &mut row.uss), ProcessMemory::metric(|row| &mut row.rss)]
             .into_iter()
             .flatten()
             .collect();
     let gallery = Gatherer::of_programs(recording, &sizes)?;
-    let get = |name: &str, title: &str| named(&gallery, name, title);
+    let get = |name: &str, title: &str| {
+        let mut chart = named(&gallery, name, title);
+        chart.series.retain(|series| has(&series.name));
+        chart
+    };
     let [uss, rss] = [0, 1].map(|place| sizes.get(place).map(|one| one.name()).unwrap_or_default());
     let (uss, rss) = (uss.as_str(), rss.as_str());
     let mut total = get(uss, "Total USS of all tools");

@@ -11,6 +11,9 @@ pub(super) struct RowStatistics {
     pub count: u64,
     without_uss: u64,
     by_tool: HashMap<String, ToolRowStatistics>,
+    /// Private memory of all rows of the last moment, and the most of any moment.
+    uss_at: Option<(f64, u64)>,
+    uss_peak: Option<u64>,
 }
 
 /// Statistics over the rows of a tool.
@@ -30,6 +33,12 @@ impl RowStatistics {
     pub(super) fn add(&mut self, row: &PollRow<'_>) {
         self.count += 1;
         self.without_uss += u64::from(row.uss.is_none());
+        if let Some(uss) = row.uss {
+            let before = self.uss_at.filter(|(at, _)| *at == row.timestamp);
+            let all = before.map_or(0, |(_, all)| all) + uss;
+            self.uss_at = Some((row.timestamp, all));
+            self.uss_peak = self.uss_peak.max(Some(all));
+        }
         if !self.by_tool.contains_key(row.tool) {
             self.by_tool.insert(row.tool.to_owned(), ToolRowStatistics::default());
         }
@@ -42,6 +51,11 @@ impl RowStatistics {
                 tool.uss += uss as f64;
             }
         }
+    }
+
+    /// The most private memory that the rows of one moment have together.
+    pub(super) fn uss_peak(&self) -> Option<f64> {
+        self.uss_peak.map(|bytes| bytes as f64)
     }
 
     /// The statistics of a tool.

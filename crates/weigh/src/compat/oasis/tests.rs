@@ -1,5 +1,7 @@
 //! The files of runs with known values.
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::catalog::metrics::{Doing, ProcessState};
 use crate::export::tests::small_machine;
@@ -82,6 +84,30 @@ fn report_has_the_lines_of_oasislmf_and_the_numbers_of_the_summary() {
     }
     let source = format!("---\n*Source: `{}`*", out.join("resource_monitor.csv").display());
     assert!(page.ends_with(&source), "{page}");
+}
+
+#[test]
+fn only_the_given_tools_are_reported() {
+    let (_run, recording) = script_with_a_tool();
+    let directory = tempfile::tempdir().unwrap();
+    let tools = ["gulmc".to_owned()];
+    let options = ResourceMonitorOptions { tools: Some(&tools), report: true, force: false };
+    let done = export_with(&recording, directory.path(), &options).unwrap();
+    assert!(done.files.iter().all(|path| path.exists()));
+    let table = text(&directory.path().join("resource_monitor.csv"));
+    assert_eq!(table.lines().skip(1).filter(|line| line.contains(",gulmc,")).count(), 3, "{table}");
+    assert_eq!(table.lines().count(), 4, "{table}");
+    let page = text(&directory.path().join("resource_report/resource_report.md"));
+    assert!(page.contains("**Peak total USS:** 80 MB"), "{page}");
+    assert!(page.contains("| gulmc | 1 | 3 |") && !page.contains("evepy"), "{page}");
+    let table_only = ResourceMonitorOptions { report: false, force: true, ..options };
+    let done = export_with(&recording, directory.path(), &table_only).unwrap();
+    assert_eq!(done.files, [directory.path().join("resource_monitor.csv")]);
+    let empty = tempfile::tempdir().unwrap();
+    let katpy = ["katpy".to_owned()];
+    let absent = ResourceMonitorOptions { tools: Some(&katpy), ..options };
+    assert!(export_with(&recording, empty.path(), &absent).unwrap().files.is_empty());
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
 #[cfg(feature = "png")]

@@ -98,6 +98,11 @@ impl Sampler {
         Some(CpuRow { at, shares })
     }
 
+    /// Whether the table has a row.
+    pub(super) fn has_rows(&self) -> bool {
+        self.rows > 0
+    }
+
     /// What the table does not have, and why.
     pub(super) fn missing(&self) -> Vec<String> {
         let of = self.rows + self.left_out + self.unchanged;

@@ -45,17 +45,38 @@ const LOG: &str = "run_log.jsonl";
 /// All files are complete before the first is renamed into place; an existing one is only
 /// replaced with `force`. Memory does not grow with the length of the recording.
 pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
+    write(recording, directory, force, true)
+}
+
+/// Writes only the tables of the HWMonitor, without the lines of a RunLog. As pytyche, it writes no
+/// table of CPUs that has no row.
+pub fn export_tables(
+    recording: &Recording,
+    directory: &Path,
+    force: bool,
+) -> Result<Exported, Error> {
+    write(recording, directory, force, false)
+}
+
+fn write(
+    recording: &Recording,
+    directory: &Path,
+    force: bool,
+    with_log: bool,
+) -> Result<Exported, Error> {
     if files::is_recording(directory) {
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
     let whole_gpus = gpus::whole_gpus(recording.entries());
     let of_gpus: &[&str] = if whole_gpus.is_empty() { &[] } else { &gpus::FILES };
-    for name in [CPU, LOG].iter().chain(of_gpus) {
+    let of_log: &[&str] = if with_log { &[LOG] } else { &[] };
+    for name in [CPU].iter().chain(of_log).chain(of_gpus) {
         OutputFile::check(&directory.join(name), force)?;
     }
     let begin = |name: &str| Lines::create(OutputFile::create(&directory.join(name), force)?, "\n");
     let spacing = RowSpacing::every(recording.manifest().interval_seconds);
-    let (mut table, mut lines) = (begin(CPU)?, begin(LOG)?);
+    let mut table = begin(CPU)?;
+    let log = with_log.then(|| begin(LOG)).transpose()?;
     let of_gpus = if whole_gpus.is_empty() {
         None
     } else {
@@ -63,18 +84,25 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     };
     let (mut sampler, mut of_gpus) = (Sampler::new(spacing), of_gpus);
     let summary = track(recording, &mut table, &mut sampler, of_gpus.as_mut())?;
-    for line in log::lines(recording, &summary) {
-        lines.line(&line)?;
+    let log = log.map(|mut lines| -> Result<Lines, Error> {
+        log::lines(recording, &summary).iter().try_for_each(|line| lines.line(line))?;
+        Ok(lines)
+    });
+    let log = log.transpose()?;
+    let mut exported = Exported { files: Vec::new(), missing: unfinished(recording) };
+    if with_log || sampler.has_rows() {
+        exported.files.push(table.finish()?);
     }
-    let mut exported = Exported { files: vec![table.finish()?], missing: unfinished(recording) };
     exported.missing.extend(sampler.missing());
     match of_gpus.map(Tables::finish).transpose()? {
         Some(Ok(files)) => exported.files.extend(files),
         Some(Err(why)) => exported.missing.push(why),
         None => {}
     }
-    exported.files.push(lines.finish()?);
-    exported.missing.extend(log::missing(&summary));
+    if let Some(lines) = log {
+        exported.files.push(lines.finish()?);
+        exported.missing.extend(log::missing(&summary));
+    }
     Ok(exported)
 }
 

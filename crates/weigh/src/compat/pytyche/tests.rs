@@ -43,6 +43,23 @@ fn sampled_at(samples: &[(f64, &str)]) -> (String, Vec<String>) {
     (table, missing)
 }
 
+#[test]
+fn monitor_without_a_log_writes_only_tables_with_rows() {
+    let tables = |samples: &[(f64, &str)]| {
+        let mut run = small_machine();
+        for (seconds, columns) in samples {
+            run.sample(*seconds, |tick| machine(tick, columns));
+        }
+        let (_run, recording) = run.recorded(samples[samples.len() - 1].0, 1.0);
+        let directory = tempfile::tempdir().unwrap();
+        let done = export_tables(&recording, directory.path(), false).unwrap();
+        let there = std::fs::read_dir(directory.path()).unwrap().count();
+        (done.files.len(), there)
+    };
+    assert_eq!(tables(&[(0.0, "10 0 5 90"), (1.0, "20 0 5 180")]), (1, 1));
+    assert_eq!(tables(&[(0.0, "10 0 5 90")]), (0, 0));
+}
+
 fn phase(run: &mut FakeRun, (from, to): (f64, f64), id: &str, name: &str, end: Option<End>) {
     run.phase_starts(from, id, name);
     let usage = end.map(|_| Usage { user_seconds: 0.25, ..Usage::default() });

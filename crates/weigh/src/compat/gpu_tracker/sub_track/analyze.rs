@@ -8,15 +8,10 @@ use super::tracked::Tracked;
 
 /// Everything over the whole session, and over the calls of each code block.
 pub fn analyze(tracked: &Tracked, blocks: &[Block]) -> SubTrackingResults {
-    let overall = MEASURES
-        .iter()
-        .zip(&tracked.measures)
-        .map(|(name, values)| ((*name).to_owned(), MeasureStatistics::of(values, tracked.summing)))
-        .collect();
     let mut sorted = tracked.timestamps.clone();
     sorted.sort_by(f64::total_cmp);
     SubTrackingResults {
-        overall,
+        overall: overall(tracked),
         static_data: tracked.constants.clone(),
         code_block_results: blocks
             .iter()
@@ -25,14 +20,26 @@ pub fn analyze(tracked: &Tracked, blocks: &[Block]) -> SubTrackingResults {
     }
 }
 
-fn analyze_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResults {
-    let spans = merged(&block.calls);
+/// Statistics of each measure over all timepoints.
+pub fn overall(tracked: &Tracked) -> Vec<(String, MeasureStatistics)> {
+    let measures = MEASURES.iter().zip(&tracked.measures);
+    measures
+        .map(|(name, values)| ((*name).to_owned(), MeasureStatistics::of(values, tracked.summing)))
+        .collect()
+}
+
+/// The rows of the timepoints within any of these calls, in their order.
+pub fn rows_within(tracked: &Tracked, calls: &[(f64, f64)]) -> Vec<usize> {
+    let spans = merged(calls);
     let is_inside = |at: f64| {
         let next = spans.partition_point(|(start, _)| *start <= at);
         next.checked_sub(1).is_some_and(|place| at <= spans[place].1)
     };
-    let inside: Vec<usize> =
-        (0..tracked.timestamps.len()).filter(|row| is_inside(tracked.timestamps[*row])).collect();
+    (0..tracked.timestamps.len()).filter(|row| is_inside(tracked.timestamps[*row])).collect()
+}
+
+fn analyze_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResults {
+    let inside = rows_within(tracked, &block.calls);
     let has_any = |(start, stop): &&(f64, f64)| {
         let first = sorted.partition_point(|at| at < start);
         sorted.get(first).is_some_and(|at| at <= stop)

@@ -12,7 +12,8 @@ use crate::compat::python::{PythonValue, dumps};
 /// Sessions that fit together, by name.
 #[derive(Debug, Clone)]
 pub struct Sessions {
-    sessions: Vec<(String, SubTrackingResults)>,
+    /// Their results, with the code blocks in the order in which they are matched.
+    pub sessions: Vec<(String, SubTrackingResults)>,
     /// Where the match is doubtful.
     pub warnings: Vec<String>,
 }

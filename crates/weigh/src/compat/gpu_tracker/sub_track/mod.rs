@@ -22,10 +22,10 @@ pub mod tracked;
 
 use std::path::Path;
 
-pub use analyze::analyze;
+pub use analyze::{analyze, overall, rows_within};
 pub use combine::combine;
 pub use compare::{Comparison, Sessions};
-pub use results::{CodeBlockResults, SubTrackingResults};
+pub use results::{CodeBlockResults, SubTrackingResults, by_measure};
 
 use super::Error;
 

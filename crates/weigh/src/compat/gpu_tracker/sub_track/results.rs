@@ -43,7 +43,8 @@ fn by_name(statistics: &MeasureStatistics) -> Vec<(String, PythonValue)> {
     NAMES.map(str::to_owned).into_iter().zip(values).collect()
 }
 
-fn by_measure(usage: &[(String, MeasureStatistics)]) -> PythonValue {
+/// Statistics by the names of the measures, as gpu-tracker's `to_json` has them.
+pub fn by_measure(usage: &[(String, MeasureStatistics)]) -> PythonValue {
     let entry =
         |(name, of): &(String, MeasureStatistics)| (name.clone(), PythonValue::Map(by_name(of)));
     PythonValue::Map(usage.iter().map(entry).collect())
@@ -92,9 +93,14 @@ impl SubTrackingResults {
             ));
         }
         let text = String::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
-        let json: serde_json::Value = serde_json::from_str(&without_nan(&text))
-            .map_err(|error| malformed(error.to_string()))?;
-        of_json(&json).ok_or_else(|| malformed("it is not the JSON of an analysis".to_owned()))
+        SubTrackingResults::of_json(&text).map_err(malformed)
+    }
+
+    /// Results from the JSON of an analysis, or what is wrong with it.
+    pub fn of_json(text: &str) -> Result<SubTrackingResults, String> {
+        let json: serde_json::Value =
+            serde_json::from_str(&without_nan(text)).map_err(|error| error.to_string())?;
+        of_json(&json).ok_or_else(|| "it is not the JSON of an analysis".to_owned())
     }
 }
 

@@ -114,6 +114,17 @@ pub fn read(directory: &Path) -> Result<Imported, Error> {
     Ok(Imported { directory: directory.to_owned(), notes, ..imported })
 }
 
+/// Reads these files, whatever their names are; one that does not exist has no rows.
+pub fn read_files(
+    metrics: Option<&Path>,
+    cpu: Option<&Path>,
+    dmon: Option<&Path>,
+) -> Result<Imported, Error> {
+    let bytes = |path: Option<&Path>| path.map_or(Ok(None), contents);
+    let metrics = bytes(metrics)?.map(|bytes| (METRICS, bytes));
+    Ok(summarize(metrics, bytes(dmon)?, bytes(cpu)?))
+}
+
 /// The bytes of a file; `None` where there is none. A pipe may never end, and is not opened.
 fn contents(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };

@@ -40,6 +40,18 @@ fn import_of(metrics: &str, dmon: &str, cpu: &str) -> Imported {
     summarize(bytes(metrics).map(|bytes| (METRICS, bytes)), bytes(dmon), bytes(cpu))
 }
 
+#[test]
+fn files_of_any_name_are_read_and_one_that_does_not_exist_has_no_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("gpus of monday"), TWO).unwrap();
+    std::fs::write(path("cpus"), CPU_ROWS).unwrap();
+    let read = read_files(Some(&path("gpus of monday")), Some(&path("cpus")), Some(&path("none")));
+    assert_eq!(read.unwrap().resources(), import_of(TWO, "", CPU_ROWS).resources());
+    let nothing = read_files(None, None, None).unwrap();
+    assert_eq!(nothing.resources(), ResourceSummary::default());
+}
+
 fn is_near(value: Option<f64>, truth: f64) -> bool {
     value.is_some_and(|value| (value - truth).abs() < 1e-3 * truth.max(1.0))
 }

@@ -1,0 +1,1 @@
+"""Where oasislmf has its ``resource_monitor``."""

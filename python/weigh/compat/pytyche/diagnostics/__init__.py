@@ -1,0 +1,1 @@
+"""Where pytyche has its ``run_monitor``."""
