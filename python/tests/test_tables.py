@@ -25,7 +25,7 @@ def test_pyarrow_pandas_polars_and_duckdb_read_the_same_rows(run):
     assert table.num_rows > 2 and "pid" in table.column_names
     assert len(run.table("process").to_pandas()) == table.num_rows
     assert run.table("process").to_polars().height == table.num_rows
-    assert duckdb.from_arrow(table).count("*").fetchone() == (table.num_rows,)
+    assert duckdb.from_arrow(table).count("*").fetchall() == [(table.num_rows,)]
 
 
 def test_table_can_be_read_again(run):

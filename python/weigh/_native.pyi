@@ -4,7 +4,35 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, final
 
-__all__ = ['__version__', 'Error', 'Recording', 'Session', 'ArrowStream', 'doctor', 'send_phase_start', 'send_phase_end', 'send_mark']
+__all__ = [
+    "__version__",
+    "Error",
+    "Recording",
+    "Session",
+    "ArrowStream",
+    "doctor",
+    "send_phase_start",
+    "send_phase_end",
+    "send_mark",
+    "gpu_tracker_check",
+    "gpu_tracker_has_driver",
+    "gpu_tracker_choose_gpus",
+    "gpu_tracker_track",
+    "gpu_tracker_text",
+    "gpu_tracker_static_data",
+    "gpu_tracker_block_names",
+    "gpu_tracker_combine",
+    "gpu_tracker_timestamp_pairs",
+    "gpu_tracker_timepoints",
+    "gpu_tracker_overall",
+    "gpu_tracker_analyze",
+    "gpu_tracker_results_text",
+    "gpu_tracker_match",
+    "gpu_tracker_compare",
+    "oasis_export",
+    "pytyche_export_tables",
+    "pytyche_summary",
+]
 __version__: str
 
 class Error(Exception): ...
