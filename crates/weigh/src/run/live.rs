@@ -52,17 +52,17 @@ pub type LiveObserver = Box<dyn FnMut(LiveEvent<'_>)>;
 const BETWEEN: Duration = Duration::from_millis(900);
 
 /// An observer, and when it gets its next values.
-pub(super) struct Live {
+pub(super) struct Observed {
     observer: LiveObserver,
     due: Duration,
     /// The CPU time at the values before, and when.
     before: (f64, Duration),
 }
 
-impl Live {
+impl Observed {
     /// Values from the first second on: shorter runs have none.
-    pub(super) fn new(observer: LiveObserver) -> Live {
-        Live { observer, due: BETWEEN, before: (0.0, Duration::ZERO) }
+    pub(super) fn new(observer: LiveObserver) -> Observed {
+        Observed { observer, due: BETWEEN, before: (0.0, Duration::ZERO) }
     }
 
     /// A complete tick was added.
@@ -116,7 +116,8 @@ mod tests {
                 }
             })
         };
-        let (mut live, mut accumulator) = (Live::new(observer), Accumulator::new(&run.manifest));
+        let (mut live, mut accumulator) =
+            (Observed::new(observer), Accumulator::new(&run.manifest));
         run.replay(|frame| {
             accumulator.frame(frame);
             if let Moment::Tick(tick) = frame.moment {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::live::{Live, LiveEvent, LiveObserver};
+use super::live::{LiveEvent, LiveObserver, Observed};
 use super::schedule::Schedule;
 use super::{Outcome, live};
 use crate::catalog::SourceId;
@@ -36,7 +36,7 @@ pub(super) struct Watch {
     baseline: Option<AttachBaseline>,
     faulted: Vec<(FaultSource, String)>,
     /// Whoever shows the values of the run while it runs.
-    live: Option<Live>,
+    live: Option<Observed>,
 }
 
 impl Watch {
@@ -88,7 +88,7 @@ impl Watch {
 
     /// Passes the values of ticks on, from now on.
     pub(super) fn observe(&mut self, observer: Option<LiveObserver>) {
-        self.live = observer.map(Live::new);
+        self.live = observer.map(Observed::new);
     }
 
     /// Passes on what concerns the terminal.
