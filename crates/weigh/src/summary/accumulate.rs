@@ -212,6 +212,7 @@ impl Accumulator {
     }
 
     /// The name of the phase that started last and is not over.
+    #[cfg(feature = "measure")]
     pub(crate) fn open_phase(&self) -> Option<&str> {
         self.phases.last_open()
     }

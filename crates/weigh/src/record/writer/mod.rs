@@ -111,6 +111,7 @@ impl Writer {
     }
 
     /// The thread that writes; `None` once it has finished.
+    #[cfg(feature = "measure")]
     pub(crate) fn thread(&self) -> Option<&JoinHandle<Vec<String>>> {
         self.thread.as_ref()
     }

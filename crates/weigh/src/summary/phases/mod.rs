@@ -227,6 +227,7 @@ impl Phases {
     }
 
     /// The name of the phase that started last and is not over.
+    #[cfg(feature = "measure")]
     pub(super) fn last_open(&self) -> Option<&str> {
         let open = self.open.iter().rfind(|open| open.end.is_none())?;
         Some(&self.windows[open.window].name)
