@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn at(seconds: f64, event: Event) -> Entry {
-        Entry::new(std::time::Duration::from_secs_f64(seconds), event)
+        Entry { seconds, ..Entry::new(std::time::Duration::ZERO, event) }
     }
 
     #[test]
