@@ -1,0 +1,27 @@
+//! What the program `weigh` needs of its own process: state that it inherited, its allocator, its
+//! terminal and its variables.
+//!
+//! A program with a [`Session`](crate::Session) needs nothing of this. It is for one that, like
+//! `weigh run`, takes over its process for the command that it measures.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use crate::host::{child, clock};
+
+pub use crate::host::child::{Error as CommandError, Inherited};
+pub use crate::host::environment::{running_recording, variable};
+pub use crate::host::limits::with_enough_stack;
+pub use crate::host::out_of_memory::Allocator;
+pub use crate::host::own::unprivileged_user;
+pub use crate::host::terminal::Terminal;
+
+/// Checks that a command can be found and executed, as exec would search it.
+pub fn check_command(program: &OsStr) -> Result<(), CommandError> {
+    child::find(program).map(drop)
+}
+
+/// The time since 1970 by the wall clock.
+pub fn now() -> Duration {
+    clock::wall()
+}
