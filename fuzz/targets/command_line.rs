@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::Parser;
 use clap::error::ErrorKind;
 use libfuzzer_sys::fuzz_target;
-use weigh::collect::rule::ProgramRule;
+use weigh::run::ProgramRule;
 
 use args::{Args, Measuring, Verb};
 

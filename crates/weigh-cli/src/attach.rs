@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use weigh::collect::rule::{OASIS, ProgramRule};
+use weigh::compat::oasis;
 use weigh::record::{Manifest, Target};
-use weigh::run::{AttachTarget, Follow, Outcome};
+use weigh::run::{AttachOptions, AttachTarget, Outcome, ProgramRule};
 
 use crate::args::{AttachArgs, WatchArgs};
 use crate::failure::{Failure, USAGE};
@@ -18,7 +18,7 @@ pub(crate) fn attach(args: AttachArgs) -> Result<u8, Failure> {
     pids.dedup();
     let what = args.cgroup.map_or(AttachTarget::Processes(pids), AttachTarget::Cgroup);
     let measurement = Measurement::prepare(&args.measuring, args.wait_all)?;
-    follow(Follow { what, time: args.until.time }, measurement)
+    monitor(AttachOptions { what, time: args.until.time }, measurement)
 }
 
 /// Monitors all processes of some programs.
@@ -37,29 +37,29 @@ pub(crate) fn watch(args: WatchArgs) -> Result<u8, Failure> {
         Failure::new("cannot watch for this", error, hint).code(USAGE)
     })?;
     let what = AttachTarget::Programs { rule, under: args.under };
-    follow(Follow { what, time: args.until.time }, measurement)
+    monitor(AttachOptions { what, time: args.until.time }, measurement)
 }
 
-fn follow(follow: Follow, mut measurement: Measurement<'_>) -> Result<u8, Failure> {
+fn monitor(options: AttachOptions, mut measurement: Measurement<'_>) -> Result<u8, Failure> {
     let is_quiet = measurement.is_quiet();
     let begun = |manifest: &Manifest| {
         if !is_quiet && print::err_is_terminal() {
-            print::err(&start_message(manifest, &follow));
+            print::err(&start_message(manifest, &options));
         }
     };
     let observer = measurement.observer();
-    let followed = weigh::run::follow(&follow, &measurement.settings, begun, observer);
+    let outcome = weigh::run::attach(&options, &measurement.settings, begun, observer);
     let Outcome { summary, recording, warnings, .. } =
-        followed.inspect_err(|_| measurement.discard())?;
+        outcome.inspect_err(|_| measurement.discard())?;
     measurement.finish(summary, recording.as_deref(), warnings);
     Ok(0)
 }
 
 /// What is monitored and until when, for a user at the terminal.
-fn start_message(manifest: &Manifest, follow: &Follow) -> String {
+fn start_message(manifest: &Manifest, options: &AttachOptions) -> String {
     let what = manifest.target.as_ref().map(Target::words).unwrap_or_default();
     let what = weigh::text::printable(&what);
-    let until = match (&follow.time, &follow.what) {
+    let until = match (&options.time, &options.what) {
         (Some(time), _) => format!("for {}", weigh::quantity::seconds(time.as_secs_f64())),
         (None, AttachTarget::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),
         (None, _) => "until the end".to_owned(),
@@ -71,7 +71,7 @@ fn start_message(manifest: &Manifest, follow: &Follow) -> String {
 #[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
 fn tool_names(tools: &str) -> Result<Vec<String>, Failure> {
     if tools == "oasis" {
-        return Ok(OASIS.map(str::to_owned).to_vec());
+        return Ok(oasis::TOOLS.map(str::to_owned).to_vec());
     }
     let hint = "a file with a name on each line, or a predefined set: --tools oasis";
     let failed = |cause: String| {

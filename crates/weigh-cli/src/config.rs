@@ -7,9 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use weigh::host::environment;
-use weigh::host::own::unprivileged_user;
 use weigh::model::settings::{Destination, Settings};
+use weigh::program::{unprivileged_user, variable};
 use weigh::quantity::{parse_duration, parse_ratio};
 
 use crate::args::{CgroupChoice, Measuring, Units};
@@ -39,9 +38,9 @@ pub(crate) struct File {
 
 /// The nearest file: here, or the user's.
 pub(crate) fn read() -> Result<File, Failure> {
-    let user = environment::variable("XDG_CONFIG_HOME")
+    let user = variable("XDG_CONFIG_HOME")
         .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(environment::variable("HOME")?).join(".config")))
+        .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config")))
         .map(|config| config.join("weigh/weigh.toml"));
     if let Some(file) = read_one(Path::new("weigh.toml"))? {
         return Ok(file);

@@ -3,13 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use weigh::collect::{Examination, SourceStatus};
-use weigh::host::Host;
-use weigh::host::hardware::Live;
-use weigh::host::hardware::surroundings::LimitsOf;
-use weigh::model::Facts;
+use weigh::doctor::{self, Examination, SourceStatus};
 use weigh::model::Gpu;
-use weigh::model::hardware::{Hardware, Surroundings};
 use weigh::quantity::{self, Units};
 use weigh::report::hardware;
 use weigh::text::printable;
@@ -19,36 +14,18 @@ use crate::config;
 use crate::failure::Failure;
 use crate::print::{self, indented};
 
-/// The hardware of the machine, and the limits of a run on it.
-#[derive(Serialize)]
-struct Machine {
-    host: Facts,
-    hardware: Hardware,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    surroundings: Option<Surroundings>,
-}
-
 /// Prints what can be measured, or the hardware.
 pub(crate) fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
-    let root = args.host_root.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let host = Host::at(&root).map_err(weigh::run::Error::from)?;
+    let root = args.host_root.clone().unwrap_or_else(|| PathBuf::from(doctor::HERE));
     match args.hardware {
-        true => describe(&host, &args),
-        false => examine_all(&host, args.format),
+        true => describe(&root, &args),
+        false => examine_all(&root, args.format),
     }
 }
 
 /// Prints the hardware of the machine.
-fn describe(host: &Host, args: &DoctorArgs) -> Result<u8, Failure> {
-    let is_here = args.host_root.as_deref().is_none_or(|root| root == Path::new("/"));
-    let live = if is_here { Live::here() } else { Live::elsewhere() };
-    let machine = Machine {
-        host: Facts::of(host),
-        hardware: Hardware::of(&host.root, live),
-        surroundings: args
-            .limits
-            .then(|| Surroundings::of(&host.root, LimitsOf::Own, live.variable)),
-    };
+fn describe(root: &Path, args: &DoctorArgs) -> Result<u8, Failure> {
+    let machine = doctor::describe_machine(root, args.limits).map_err(weigh::run::Error::from)?;
     let style = print::style(config::units(args.sizes.units)?);
     print::out(&match args.format {
         Format::Text => hardware::text(&machine.hardware, machine.surroundings.as_ref(), style),
@@ -62,8 +39,8 @@ fn json(value: &impl Serialize) -> String {
 }
 
 /// Probes every collector.
-fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
-    let examined = Examination::of(host);
+fn examine_all(root: &Path, format: Format) -> Result<u8, Failure> {
+    let examined = doctor::examine_machine(root).map_err(weigh::run::Error::from)?;
     print::out(&match format {
         Format::Text => text(&examined),
         Format::Json => json(&examined),
@@ -114,7 +91,7 @@ fn rows(statuses: &[SourceStatus]) -> String {
             "denied" => "\x1b[33m!\x1b[0m",
             _ => "\x1b[31m✗\x1b[0m",
         };
-        let request = if status.on_request { " (only when asked for)" } else { "" };
+        let request = if status.on_request { " (only with --collect)" } else { "" };
         let about = format!("{}{request}", status.about);
         text += &format!("{sign} {:<11} {}\n", status.name, indented(&about, 14));
         if let Some(why) = &status.why {

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind as UsageError};
 use weigh::model::settings;
-use weigh::{destination, export, host, record, run};
+use weigh::{destination, export, record, run};
 
 /// A failure in three lines and an exit code.
 #[derive(Debug)]
@@ -117,26 +117,26 @@ impl From<run::Error> for Failure {
         let cause = error.to_string();
         match error {
             run::Error::Settings(error) => of_settings(&error),
-            run::Error::Command(host::child::Error::NotFound { program })
+            run::Error::Command(run::CommandError::NotFound { program })
                 if program.trim().is_empty() =>
             {
                 let cause = "the name of the program is empty: an unset variable, perhaps";
                 Failure::new("there is no command", cause, "name one: weigh run -- make -j8")
                     .code(NOT_FOUND)
             }
-            run::Error::Command(host::child::Error::NotFound { program }) => Failure::new(
+            run::Error::Command(run::CommandError::NotFound { program }) => Failure::new(
                 format!("cannot find {program}"),
                 cause,
                 "check the name and PATH; a shell built-in needs a shell: weigh run -- sh -c '…'",
             )
             .code(NOT_FOUND),
-            run::Error::Command(host::child::Error::NoInterpreter { program }) => Failure::new(
+            run::Error::Command(run::CommandError::NoInterpreter { program }) => Failure::new(
                 format!("cannot execute {program}"),
                 cause,
                 format!("check its first line: head -1 {program}"),
             )
             .code(NOT_FOUND),
-            run::Error::Command(host::child::Error::NotExecutable { program, cause }) => {
+            run::Error::Command(run::CommandError::NotExecutable { program, cause }) => {
                 let hint = match cause.kind() {
                     ErrorKind::IsADirectory => {
                         format!("name a program in it: weigh run -- {program}/PROGRAM")
@@ -145,7 +145,7 @@ impl From<run::Error> for Failure {
                 };
                 Failure::new(format!("cannot execute {program}"), cause, hint).code(NOT_EXECUTABLE)
             }
-            run::Error::Command(host::child::Error::Fork(_)) => Failure::new(
+            run::Error::Command(run::CommandError::Fork(_)) => Failure::new(
                 "cannot start the command",
                 cause,
                 "raise a limit: ulimit -u, ulimit -n",
@@ -171,7 +171,7 @@ impl From<run::Error> for Failure {
                 cause,
                 "as root: sudo weigh run --cgroup always …, or without one: --cgroup never",
             ),
-            run::Error::Group(host::cgroup::NoCgroup::Denied(_)) => Failure::new(
+            run::Error::Group(run::NoCgroup::Denied(_)) => Failure::new(
                 "cannot attach to this cgroup",
                 cause,
                 "read it as root: sudo weigh attach --cgroup PATH",

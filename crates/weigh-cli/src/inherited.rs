@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use weigh::host::child::Inherited;
 use weigh::model::Usage;
+use weigh::program::Inherited;
 
 const IGNORES_SIGPIPE: u8 = 1 << 3;
 

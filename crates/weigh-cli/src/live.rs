@@ -15,8 +15,7 @@
 
 use std::time::Duration;
 
-use weigh::host::environment;
-use weigh::host::terminal::Terminal;
+use weigh::program::{Terminal, variable};
 use weigh::quantity::{self, Units};
 use weigh::run::{LiveEvent, LiveObserver, LiveValues};
 use weigh::text::{ellipsize, printable};
@@ -34,7 +33,7 @@ const TITLE: usize = 120;
 
 /// Shows values on the terminal on stderr; `None` where there is none that can.
 pub(crate) fn observer(place: LivePlace, units: Units) -> Option<LiveObserver> {
-    let kind = environment::variable("TERM")?;
+    let kind = variable("TERM")?;
     // The console of Linux has no title.
     if kind.is_empty() || kind == "dumb" || (place == LivePlace::Title && kind == "linux") {
         return None;

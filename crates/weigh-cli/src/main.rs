@@ -28,17 +28,17 @@ mod show;
 use std::process::ExitCode;
 
 use clap::Parser;
-use weigh::host::{limits, out_of_memory};
+use weigh::program::{self, Inherited};
 
 use args::{Args, Verb};
 use failure::Failure;
 
 /// The command runs to its end even when no memory is left for weigh.
 #[global_allocator]
-static ALLOCATOR: out_of_memory::Allocator = out_of_memory::Allocator;
+static ALLOCATOR: program::Allocator = program::Allocator;
 
 fn main() -> ExitCode {
-    limits::with_enough_stack(begin)
+    program::with_enough_stack(begin)
 }
 
 fn begin() -> ExitCode {
@@ -63,7 +63,7 @@ fn begin() -> ExitCode {
     }
 }
 
-fn dispatch(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failure> {
+fn dispatch(args: Args, inherited: Inherited) -> Result<u8, Failure> {
     match args.verb {
         Verb::Run(options) => run::run(options, inherited),
         Verb::Attach(options) => attach::attach(options),

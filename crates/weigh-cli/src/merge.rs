@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::host::clock;
 use weigh::merge::{self, Merged};
+use weigh::program;
 use weigh::record::{self, Recording, files};
 use weigh::report::text;
 
@@ -52,7 +52,7 @@ fn merge_all(
     let bar = Bar::of_steps();
     bar.step("merging recordings");
     let milliseconds = |time: std::time::Duration| time.as_millis() as u64;
-    merge::merge(recordings, output, name, clock::wall(), |progress| {
+    merge::merge(recordings, output, name, program::now(), |progress| {
         bar.show(milliseconds(progress.done), milliseconds(progress.of));
     })
     .map_err(|error| merge_failure(&error, output))

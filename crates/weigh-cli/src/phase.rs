@@ -4,8 +4,7 @@
 
 use std::path::PathBuf;
 
-use weigh::host::child::Inherited;
-use weigh::host::environment;
+use weigh::program::{Inherited, running_recording};
 use weigh::{record, run};
 
 use crate::args::PhaseArgs;
@@ -17,7 +16,7 @@ const OUTSIDE: &str = "nothing is recorded: this is not inside weigh run";
 
 /// Begins or ends a phase, or runs a command as one.
 pub(crate) fn phase(args: PhaseArgs, inherited: Inherited) -> Result<u8, Failure> {
-    let recording = environment::running_recording();
+    let recording = running_recording();
     let name = args.name.unwrap_or_default();
     if args.command.is_empty() {
         let message = |recording: PathBuf| match args.end {
@@ -39,7 +38,7 @@ pub(crate) fn phase(args: PhaseArgs, inherited: Inherited) -> Result<u8, Failure
 /// Puts a mark into the recording.
 pub(crate) fn mark(text: &str, inherited: Inherited) -> Result<u8, Failure> {
     let message = |recording: PathBuf| run::phase::mark(&recording, text, inherited);
-    Ok(send(environment::running_recording(), message))
+    Ok(send(running_recording(), message))
 }
 
 /// Sends a control message to the recording; a failure is only a warning.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weigh::compat::{oasis, perfmon};
 use weigh::destination;
-use weigh::plot::{self, Chart, Gatherer, svg};
+use weigh::plot::{self, Chart, ChartBuilder, svg};
 use weigh::quantity::Units;
 use weigh::record::Recording;
 
@@ -78,8 +78,9 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
 /// The charts of these names, or all.
 fn charts(recording: &Recording, names: &[String], units: Units) -> Result<Vec<Chart>, Failure> {
     if names.is_empty() {
-        let gallery = Gatherer::of(recording, &[], units).map_err(|error| of_recording(&error))?;
-        return Ok(gallery.all().cloned().collect());
+        let run_charts =
+            ChartBuilder::of(recording, &[], units).map_err(|error| of_recording(&error))?;
+        return Ok(run_charts.all().cloned().collect());
     }
     plot::charts(recording, names, units).map_err(|error| match error {
         plot::Error::Recording(error) => of_recording(&error),

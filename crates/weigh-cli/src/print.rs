@@ -75,7 +75,7 @@ pub(crate) fn losses(recording: &Recording) {
     recording
         .losses()
         .sentences()
-        .for_each(|lost| warning(&format!("the recording is not whole: {lost}")));
+        .for_each(|lost| warning(&format!("the recording is incomplete: {lost}")));
 }
 
 /// Prints a warning.

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use weigh::host::child::Inherited;
 use weigh::model::End;
+use weigh::program::Inherited;
 use weigh::run::{Caller, Error, Outcome};
 
 use crate::args::RunArgs;

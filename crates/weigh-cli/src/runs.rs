@@ -4,8 +4,8 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weigh::host::clock;
 use weigh::listing::{self, ListedRun, RunFilter, UnreadableRun};
+use weigh::program;
 use weigh::quantity::{self, Units};
 use weigh::record;
 
@@ -15,7 +15,7 @@ use crate::{config, print, show};
 
 /// Lists recordings, or removes those that are old.
 pub(crate) fn runs(args: RunsArgs) -> Result<u8, Failure> {
-    let now = clock::wall();
+    let now = program::now();
     let filter = RunFilter {
         names: args.names.clone(),
         labels: args.labels.clone(),

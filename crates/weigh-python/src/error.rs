@@ -51,7 +51,7 @@ impl From<run::Error> for Raised {
                     |errno| Raised::System(errno, text.clone()),
                 )
             }
-            run::Error::Command(weigh::host::child::Error::NotFound { .. }) => {
+            run::Error::Command(run::CommandError::NotFound { .. }) => {
                 Raised::NotFound(text)
             }
             run::Error::Recording(error) => error.into(),

@@ -6,15 +6,12 @@ use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{PyFileExistsError, PyOSError, PyValueError};
 use pyo3::prelude::*;
-use weigh::catalog::SourceId;
-use weigh::collect::gpu::devices;
-use weigh::collect::{self, Probe};
 use weigh::compat::gpu_tracker::sub_track::{self, Sessions, SubTrackingResults, blocks, tracked};
 use weigh::compat::gpu_tracker::tracking::{self, MEASURES, TIMESTAMP};
 use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::compat::gpu_tracker::{self, Error, GpuTrackerOptions};
 use weigh::compat::python::{PythonValue, dumps_line};
-use weigh::host::Host;
+use weigh::doctor;
 use weigh::record::Recording;
 
 /// Adds the functions of this file to the module.
@@ -77,16 +74,10 @@ fn gpu_tracker_check(
     Ok(())
 }
 
-fn driver() -> Option<Host> {
-    let gpu = collect::provider(SourceId::Gpu)?;
-    let host = Host::at(Path::new("/")).ok()?;
-    matches!((gpu.probe)(&host), Probe::Ready).then_some(host)
-}
-
 /// Whether this machine has a GPU driver that weigh can query.
 #[pyfunction]
 fn gpu_tracker_has_driver(py: Python<'_>) -> bool {
-    py.detach(|| driver().is_some())
+    py.detach(doctor::has_gpu_driver)
 }
 
 /// Refuses UUIDs and a brand that this machine does not have. Returns the names of the GPUs to
@@ -102,7 +93,7 @@ fn gpu_tracker_choose_gpus(
     if uuids.is_none() && brand.is_none() {
         return Ok(None);
     }
-    let gpus = match py.detach(|| driver().map(|host| devices(&host))) {
+    let gpus = match py.detach(|| doctor::has_gpu_driver().then(doctor::gpus)) {
         // A driver that does not answer now may do so while something is tracked.
         Some(gpus) if gpus.is_empty() => return Ok(None),
         gpus => gpus.unwrap_or_default(),

@@ -13,8 +13,6 @@ mod session;
 mod table;
 
 use pyo3::prelude::*;
-use weigh::collect::Examination;
-use weigh::host::Host;
 
 use crate::error::Raised;
 
@@ -22,8 +20,9 @@ use crate::error::Raised;
 #[pyfunction]
 fn doctor(py: Python<'_>) -> PyResult<String> {
     py.detach(|| {
-        let host = Host::at(std::path::Path::new("/")).map_err(weigh::run::Error::from)?;
-        Ok(serde_json::to_string(&Examination::of(&host))?)
+        let here = std::path::Path::new(weigh::doctor::HERE);
+        let examined = weigh::doctor::examine_machine(here).map_err(weigh::run::Error::from)?;
+        Ok(serde_json::to_string(&examined)?)
     })
     .map_err(Raised::into)
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use weigh::compat::oasis::{self, ResourceMonitorOptions};
-use weigh::host::clock;
 use weigh::merge;
+use weigh::program;
 use weigh::record::Recording;
 
 /// Adds the functions of this file to the module.
@@ -44,7 +44,7 @@ fn export(
         return write(recording);
     }
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let merged = merge::merge(&recordings, Some(place.path()), None, clock::wall(), |_| {});
+    let merged = merge::merge(&recordings, Some(place.path()), None, program::now(), |_| {});
     let merged = merged.map_err(|error| error.to_string())?;
     write(&Recording::open(&merged.directory).map_err(|error| error.to_string())?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use weigh::plot::{self, Gatherer, svg};
+use weigh::plot::{self, ChartBuilder, svg};
 use weigh::quantity::Units;
 use weigh::record::files;
 use weigh::report::{self, PdfExtent};
@@ -107,9 +107,9 @@ impl Recording {
         let chart = match metric {
             Some(name) => plot::charts(&self.recording, &[name], Units::Binary)?.pop(),
             None => {
-                let gallery = Gatherer::of(&self.recording, &[], Units::Binary)?;
-                let named = gallery.all().find(|chart| chart.name == DEFAULT_CHART);
-                named.or_else(|| gallery.all().next()).cloned()
+                let run_charts = ChartBuilder::of(&self.recording, &[], Units::Binary)?;
+                let named = run_charts.all().find(|chart| chart.name == DEFAULT_CHART);
+                named.or_else(|| run_charts.all().next()).cloned()
             }
         };
         let nothing = || Raised::Other("the recording has nothing to draw".to_owned());

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::catalog::{SOURCES, Source, SourceId};
 use crate::collect::{NOTIFIERS, Probe, examine, gpu, provider};
+use crate::host::Host;
 use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::LimitsOf;
-use crate::host::Host;
 use crate::model::hardware::{Hardware, Surroundings};
 use crate::model::{Facts, Gpu};
 

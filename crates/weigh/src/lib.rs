@@ -37,9 +37,9 @@
 //! ```
 //!
 //! [`Session`], [`Settings`], [`Recording`], [`Summary`] and what they return are the interface for
-//! programs. The modules are for the program `weigh`, and change with it: those that measure
-//! (`collect`, `host`, `parse`) are not documented here. Everything is true without a terminal:
-//! arguments, colours and exit codes live in the program.
+//! programs; the program `weigh` and the Python package use nothing else. The modules that measure
+//! (`collect`, `host`, `parse`) are private. Everything is true without a terminal: arguments,
+//! colours and exit codes live in the program.
 
 #![cfg_attr(
     test,
@@ -50,22 +50,17 @@
 )]
 
 pub mod catalog;
-#[cfg(feature = "measure")]
-#[doc(hidden)]
-pub mod collect;
 pub mod compat;
 pub mod destination;
-pub mod export;
 #[cfg(feature = "measure")]
-#[doc(hidden)]
-pub mod host;
+pub mod doctor;
+pub mod export;
 pub mod listing;
 pub mod merge;
 pub mod model;
-#[cfg(feature = "measure")]
-#[doc(hidden)]
-pub mod parse;
 pub mod plot;
+#[cfg(feature = "measure")]
+pub mod program;
 pub mod quantity;
 pub mod record;
 pub mod report;
@@ -75,6 +70,27 @@ pub mod summary;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+
+// What measures is not reachable, except for the benchmarks and fuzz targets of this repository.
+#[cfg(all(feature = "measure", not(feature = "internals")))]
+#[allow(unreachable_pub, reason = "reachable with the feature `internals`")]
+mod collect;
+#[cfg(all(feature = "measure", not(feature = "internals")))]
+#[allow(unreachable_pub, reason = "reachable with the feature `internals`")]
+mod host;
+#[cfg(all(feature = "measure", not(feature = "internals")))]
+#[allow(unreachable_pub, reason = "reachable with the feature `internals`")]
+mod parse;
+
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod collect;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod host;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod parse;
 
 pub use catalog::FigureId;
 pub use model::settings::Settings;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::host::{child, clock};
 
-pub use crate::host::child::{Error as CommandError, Inherited};
+pub use crate::host::child::Inherited;
 pub use crate::host::environment::{running_recording, variable};
 pub use crate::host::limits::with_enough_stack;
 pub use crate::host::out_of_memory::Allocator;
@@ -17,7 +17,7 @@ pub use crate::host::own::unprivileged_user;
 pub use crate::host::terminal::Terminal;
 
 /// Checks that a command can be found and executed, as exec would search it.
-pub fn check_command(program: &OsStr) -> Result<(), CommandError> {
+pub fn check_command(program: &OsStr) -> Result<(), child::Error> {
     child::find(program).map(drop)
 }
 

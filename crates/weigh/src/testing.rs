@@ -157,7 +157,7 @@ impl FakeRun {
             task_clock_seconds: None,
             io: None,
             left: Vec::new(),
-            some_unseen: false,
+            may_miss_processes: false,
             rss_before_exec_bytes: 0,
             cpu_before_exec_seconds: 0.0,
             helpers: HelperUsage::default(),
@@ -174,13 +174,13 @@ impl FakeRun {
         change: impl FnOnce(&mut AttachEnd),
     ) -> &mut FakeRun {
         let mut end = AttachEnd {
-            why: Some(StopReason::Asked),
+            why: Some(StopReason::StopRequested),
             end: None,
             duration_seconds: seconds,
             task_clock_seconds: None,
             task_clock_began_seconds: None,
             left: Vec::new(),
-            some_unseen: false,
+            may_miss_processes: false,
             monitor_cpu_seconds: 0.01,
         };
         change(&mut end);

@@ -53,6 +53,7 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
                           that the start times in /proc differ)
   touch SIZE DUR [--after DUR] [--linger DUR]
                           hold SIZE of touched 4 KiB pages for DUR
+  private SIZE N DUR      N children hold SIZE each, all of them for DUR
   shared SIZE N DUR       N children share SIZE of the parent's memory for DUR
   vfork SIZE N DUR [--exec]
                           N vfork children in turn sleep DUR in the parent's SIZE of
@@ -183,11 +184,12 @@ fn run(arguments: Vec<OsString>) -> Result<libc::c_int, Failure> {
             rest.end()?;
             memory::touch(size, duration, after, linger)?;
         }
-        Some("shared") => {
+        Some(whose @ ("private" | "shared")) => {
             let (size, count) = (rest.size("SIZE")?, rest.count("N")?);
             let duration = rest.duration("DUR")?;
             rest.end()?;
-            memory::shared(size, count, duration)?;
+            let hold = if whose == "private" { memory::private } else { memory::shared };
+            hold(size, count, duration)?;
         }
         Some(direction @ ("write" | "read")) => {
             let path = rest.argument("PATH")?;

@@ -85,12 +85,34 @@ pub(crate) fn touch(
 
 /// `count` children and the parent hold the same `size` bytes for `duration`.
 ///
-/// RSS adds up to (count + 1) × size, PSS to size. The time begins when every
-/// child has read every page, and the children end when the parent closes `go`
-/// (also if it dies).
+/// RSS adds up to (count + 1) × size, PSS to size.
 pub(crate) fn shared(size: usize, count: usize, duration: Duration) -> Result<(), Failure> {
     let mut region = Region::map(size)?;
     region.write_pages();
+    at_once(count, duration, || {
+        region.read_pages();
+        Ok(None)
+    })
+}
+
+/// `count` children hold `size` bytes of their own each, all of them for `duration`.
+pub(crate) fn private(size: usize, count: usize, duration: Duration) -> Result<(), Failure> {
+    at_once(count, duration, || {
+        let mut region = Region::map(size)?;
+        region.write_pages();
+        Ok(Some(region))
+    })
+}
+
+/// `count` children `prepare` memory and hold it for `duration`.
+///
+/// The time begins when the memory of every child is ready, and the children end
+/// when the parent closes `go` (also if it dies).
+fn at_once(
+    count: usize,
+    duration: Duration,
+    prepare: impl Fn() -> Result<Option<Region>, Failure>,
+) -> Result<(), Failure> {
     let no_pipe = |why| failed("cannot make a pipe", why);
     let (mut all_ready, ready) = io::pipe().map_err(no_pipe)?;
     let (gone, go) = io::pipe().map_err(no_pipe)?;
@@ -100,8 +122,12 @@ pub(crate) fn shared(size: usize, count: usize, duration: Duration) -> Result<()
             // SAFETY: this child leaves by _exit, so the owner `go` never closes
             // it a second time.
             unsafe { libc::close(go.as_raw_fd()) };
-            region.read_pages();
+            let region = match prepare() {
+                Ok(region) => region,
+                Err(failure) => return code_of(Err(failure)),
+            };
             let held = (&ready).write_all(&[1]).and_then(|()| (&gone).read(&mut [0]));
+            drop(region);
             code_of(held.map(drop).map_err(|why| failed("pipe to the parent", why)))
         };
         // SAFETY: this load has not started a thread.

@@ -5,14 +5,10 @@
 //! queried by a separate process: this program again.
 
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use weigh::catalog::SourceId;
-use weigh::collect::gpu::devices;
-use weigh::collect::{self, Probe};
 use weigh::compat::gpu_tracker::{check_brand, choose_gpus};
-use weigh::host::Host;
+use weigh::doctor;
 use weigh::model::Gpu;
 
 use super::usage;
@@ -24,8 +20,7 @@ pub(super) const LIST_GPUS: &str = "list-gpus";
 
 /// Prints the GPUs that drivers report, as JSON.
 pub(super) fn list() -> Result<u8, Failure> {
-    let gpus = Host::at(Path::new("/")).map(|host| devices(&host)).unwrap_or_default();
-    print::out(&(serde_json::to_string(&gpus).unwrap_or_default() + "\n"));
+    print::out(&(serde_json::to_string(&doctor::gpus()).unwrap_or_default() + "\n"));
     Ok(0)
 }
 
@@ -54,7 +49,7 @@ pub(super) fn check(
 
 /// The GPUs of this machine; `None` where a driver does not answer.
 fn query_gpus() -> Option<Vec<Gpu>> {
-    if !has_driver() {
+    if !doctor::has_gpu_driver() {
         return Some(Vec::new());
     }
     let mut itself = Command::new("/proc/self/exe");
@@ -62,11 +57,4 @@ fn query_gpus() -> Option<Vec<Gpu>> {
     let answer = itself.output().ok()?;
     let gpus: Vec<Gpu> = serde_json::from_slice(&answer.stdout).ok()?;
     Some(gpus).filter(|gpus| !gpus.is_empty())
-}
-
-/// Whether this machine has a GPU driver that weigh can query.
-fn has_driver() -> bool {
-    let gpu = collect::provider(SourceId::Gpu);
-    let host = Host::at(Path::new("/")).ok();
-    gpu.zip(host).is_some_and(|(gpu, host)| matches!((gpu.probe)(&host), Probe::Ready))
 }

@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::Parser;
-use weigh::host::child::Inherited;
+use weigh::program::Inherited;
 
 use crate::failure::{self, Failure, USAGE};
 use crate::print;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::compat::gpu_tracker::{Error, GpuTrackerOptions, tracking};
 use weigh::compat::python::repr;
-use weigh::host::child;
 use weigh::model::settings::Settings;
+use weigh::program::check_command;
+use weigh::run::CommandError;
 
 use super::args::TrackArgs;
 use super::{gpus, usage};
@@ -75,9 +76,9 @@ impl Plan {
     fn check_program(&self) -> Result<(), Failure> {
         let program = self.command.first().map(OsString::as_os_str).unwrap_or_default();
         let shown = program.to_string_lossy();
-        let Err(error) = child::find(program) else { return Ok(()) };
+        let Err(error) = check_command(program) else { return Ok(()) };
         let (cause, code) = match &error {
-            child::Error::NotFound { .. } => (format!("Command not found: \"{shown}\""), NOT_FOUND),
+            CommandError::NotFound { .. } => (format!("Command not found: \"{shown}\""), NOT_FOUND),
             other => (
                 format!(
                     "The following error occurred when starting the command \"{shown}\": {other}"

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use weigh::compat::gpu_tracker::timepoints::Peaks;
 use weigh::compat::gpu_tracker::{self, ResourceUsage};
-use weigh::host::child::Inherited;
 use weigh::model::End;
 use weigh::model::settings::{Destination, Settings};
+use weigh::program::Inherited;
 use weigh::record::Recording;
 use weigh::run::{Caller, Outcome};
 

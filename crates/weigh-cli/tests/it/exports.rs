@@ -243,7 +243,7 @@ fn torn_recording_exports_complete_rows_and_reports_what_is_missing() {
     let output = export(directory.path(), &["run", "-f", "csv", "-o", "torn"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("process.arrows: ") && stderr.contains("bytes at the end"), "{stderr}");
+    assert!(stderr.contains("process.arrows: ") && stderr.contains("bytes are incomplete"), "{stderr}");
     assert!(stderr.contains("the end of the run is not recorded"), "{stderr}");
     let table = |name: &str| fs::read(directory.path().join(name).join("process.csv")).unwrap();
     assert_eq!(table("whole"), table("torn"));
@@ -319,7 +319,7 @@ fn missing_or_damaged_file_is_named() {
     fs::write(&stream, &whole).unwrap();
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
     fs::write(run.join("events.jsonl"), events.replacen("phase_end", "phase_eXd", 1)).unwrap();
-    warned("events.jsonl: 1 lines make no sense", "c");
+    warned("events.jsonl: 1 lines cannot be parsed", "c");
 }
 
 #[test]

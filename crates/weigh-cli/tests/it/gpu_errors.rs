@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weigh::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use weigh::catalog::metrics::{GpuActivity, GpuMemory, GpuProcessUsage};
 use weigh::model::Entity;
 
 use crate::cards::{self, GIB, card, machine, measured_on};
@@ -188,7 +188,7 @@ fn processes_in_a_container_are_counted_and_unattributed() {
     assert!(run.faults().contains("pids of the machine"), "{}", run.faults());
     let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
     assert_eq!((activity.processes, activity.processes_unknown), (Some(19), Some(19)));
-    assert!(run.rows::<GpuShare>().is_empty());
+    assert!(run.rows::<GpuProcessUsage>().is_empty());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn gpu_process_missed_between_polls_leaves_peak_without_upper_bound() {
         assert!(script.contains(&expected), "the driver reported it: {script}");
     }
     let of_last = |entity: &Entity| matches!(entity, Entity::OnGpu(_, id) if id.pid == last);
-    assert!(!run.rows::<GpuShare>().iter().any(|(entity, _)| of_last(entity)));
+    assert!(!run.rows::<GpuProcessUsage>().iter().any(|(entity, _)| of_last(entity)));
     let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
     assert_eq!((activity.processes, activity.processes_unknown), (Some(0), Some(0)));
     let memory = &run.summary["figures"]["gpu_memory_peak_bytes"];

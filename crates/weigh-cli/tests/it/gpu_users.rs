@@ -1,7 +1,7 @@
 //! Processes on GPUs, against a stand-in with known answers.
 
 use serde_json::json;
-use weigh::catalog::metrics::{GpuActivity, GpuShare};
+use weigh::catalog::metrics::{GpuActivity, GpuProcessUsage};
 use weigh::model::Entity;
 
 use crate::cards::{GIB, GpuRun, card, library_without, machine, measured_on, measured_with};
@@ -9,8 +9,8 @@ use crate::cards::{GIB, GpuRun, card, library_without, machine, measured_on, mea
 const FAST: [&str; 2] = ["-i", "50ms"];
 
 /// The rows of processes, as (GPU, pid, row).
-fn shares(run: &GpuRun) -> Vec<(String, u32, GpuShare)> {
-    let rows = run.rows::<GpuShare>().into_iter().map(|(entity, row)| match entity {
+fn shares(run: &GpuRun) -> Vec<(String, u32, GpuProcessUsage)> {
+    let rows = run.rows::<GpuProcessUsage>().into_iter().map(|(entity, row)| match entity {
         Entity::OnGpu(gpu, id) => (gpu.to_string(), id.pid, row),
         other => panic!("{other:?}"),
     });

@@ -15,8 +15,8 @@
 ///
 /// A word behind the unit says whether a process's value includes its reaped children
 /// (`WithReaped`; `Reaped(user)` counts them alone, here what was `user` and this of each), or what
-/// it is to the other metrics of its group: `Bound(used)`, `Cover(busy)`, `Beside(busy)`,
-/// `HighWater(rss)`, `Bits`, `Age`. A field that such a word names must exist: the macro refers to
+/// it is to the other metrics of its group: `CapacityOf(used)`, `ObservedTimeOf(busy)`, `SupersededBy(busy)`,
+/// `HighWaterMarkOf(rss)`, `BitField`, `Age`. A field that such a word names must exist: the macro refers to
 /// it.
 macro_rules! metrics {
     (@children WithReaped) => { $crate::catalog::ChildAccounting::SelfAndReaped };
@@ -24,19 +24,19 @@ macro_rules! metrics {
         $crate::catalog::ChildAccounting::ReapedOnly(&[$(stringify!($of)),+])
     };
     (@children) => { $crate::catalog::ChildAccounting::SelfOnly };
-    // What a metric is to others of its group: see `@sense`, which refuses any other word.
-    (@children $sense:ident $($of:ident)*) => { $crate::catalog::ChildAccounting::SelfOnly };
-    (@sense Bound $($of:ident)*) => { $crate::catalog::Sense::Bound(&[$(stringify!($of)),*]) };
-    (@sense Cover $($of:ident)*) => { $crate::catalog::Sense::Cover(&[$(stringify!($of)),*]) };
-    (@sense Beside $($of:ident)*) => { $crate::catalog::Sense::Beside(&[$(stringify!($of)),*]) };
-    (@sense HighWater $($of:ident)*) => {
-        $crate::catalog::Sense::HighWater(&[$(stringify!($of)),*])
+    // What a metric is to others of its group: see `@relation`, which refuses any other word.
+    (@children $relation:ident $($of:ident)*) => { $crate::catalog::ChildAccounting::SelfOnly };
+    (@relation CapacityOf $($of:ident)*) => { $crate::catalog::MetricRelation::CapacityOf(&[$(stringify!($of)),*]) };
+    (@relation ObservedTimeOf $($of:ident)*) => { $crate::catalog::MetricRelation::ObservedTimeOf(&[$(stringify!($of)),*]) };
+    (@relation SupersededBy $($of:ident)*) => { $crate::catalog::MetricRelation::SupersededBy(&[$(stringify!($of)),*]) };
+    (@relation HighWaterMarkOf $($of:ident)*) => {
+        $crate::catalog::MetricRelation::HighWaterMarkOf(&[$(stringify!($of)),*])
     };
-    (@sense Bits) => { $crate::catalog::Sense::Bits };
-    (@sense Age) => { $crate::catalog::Sense::Age };
-    (@sense) => { $crate::catalog::Sense::Measured };
-    (@sense WithReaped) => { $crate::catalog::Sense::Measured };
-    (@sense Reaped $($of:ident)+) => { $crate::catalog::Sense::Measured };
+    (@relation BitField) => { $crate::catalog::MetricRelation::BitField };
+    (@relation Age) => { $crate::catalog::MetricRelation::Age };
+    (@relation) => { $crate::catalog::MetricRelation::Independent };
+    (@relation WithReaped) => { $crate::catalog::MetricRelation::Independent };
+    (@relation Reaped $($of:ident)+) => { $crate::catalog::MetricRelation::Independent };
     (
         $(#[$about:meta])*
         $vis:vis struct $name:ident in $scope:ident / $group:literal, $family:literal {
@@ -68,7 +68,7 @@ macro_rules! metrics {
                     unit: $crate::catalog::Unit::$unit,
                     stored: <$type as $crate::catalog::Stored>::TYPE,
                     children: $crate::catalog::metrics!(@children $($mark $($($of)+)?)?),
-                    sense: $crate::catalog::metrics!(@sense $($mark $($($of)+)?)?),
+                    relation: $crate::catalog::metrics!(@relation $($mark $($($of)+)?)?),
                     label: $label,
                     help: concat!($($help),+).trim_ascii(),
                     source: $source,

@@ -124,8 +124,8 @@ figures! {
     CpuUser "cpu_user_seconds" Seconds Sum [Run Phase] "CPU user";
     /// CPU time in the kernel.
     CpuSystem "cpu_system_seconds" Seconds Sum [Run Phase] "CPU system";
-    /// CPU time of the run that no sample found at a process: of processes too short to sample, and
-    /// of the last moments of others.
+    /// CPU time of the run that no sample attributes to a process: of processes too short to sample,
+    /// or used after a process's last sample.
     CpuUnattributed "cpu_unattributed_seconds" Seconds Sum [Run] "CPU unattributed";
     /// CPU cores in use over the measured time.
     CpuCoresMean "cpu_cores_mean" Cores Mean [Run Phase Combined] "CPU cores, mean";
@@ -140,7 +140,7 @@ figures! {
     /// Time in which a CPU quota kept the cgroup from running.
     CpuThrottled "cpu_throttled_seconds" Seconds Sum [Run] "CPU throttled";
 
-    /// The most memory that the run had at one moment.
+    /// Peak memory of all processes together, each shared page counted once where PSS is readable.
     MemoryPeak "memory_peak_bytes" Bytes Max [Run Phase Combined] "Memory, peak";
     /// Memory over time, on the same basis as its peak.
     MemoryMean "memory_mean_bytes" Bytes Mean [Run Phase] "Memory, mean";
@@ -166,20 +166,20 @@ figures! {
     /// The most memory that was swapped out.
     SwapPeak "swap_peak_bytes" Bytes Max [Run Phase] "Swap, peak";
     /// Processes that the out-of-memory killer has ended in the cgroup.
-    OomKills "oom_kills" One Sum [Run] "Oom kills";
+    OomKills "oom_kills" One Sum [Run] "OOM kills";
 
     /// The most threads at one moment.
     ThreadsPeak "threads_peak" One Max [Run Phase Main Descendants Combined] "Threads, peak";
     /// The most open files at one moment.
     FilesOpenPeak "files_open_peak" One Max [Run Phase] "Files open, peak";
 
-    /// Bytes returned by read() and its relatives, wherever they came from.
+    /// Bytes returned by read() and similar system calls, from files, pipes, sockets or terminals.
     IoRead "io_read_bytes" Bytes Sum [Run Phase] "I/O read";
-    /// Bytes handed to write() and its relatives, wherever they went.
+    /// Bytes passed to write() and similar system calls, to files, pipes, sockets or terminals.
     IoWritten "io_written_bytes" Bytes Sum [Run Phase] "I/O written";
-    /// Calls of read() and its relatives.
+    /// Calls of read() and similar system calls.
     IoReadCalls "io_read_calls" One Sum [Run Phase] "I/O read calls";
-    /// Calls of write() and its relatives.
+    /// Calls of write() and similar system calls.
     IoWriteCalls "io_write_calls" One Sum [Run Phase] "I/O write calls";
     /// Bytes that were fetched from storage.
     IoStorageRead "io_storage_read_bytes" Bytes Sum [Run Phase] "I/O storage read";

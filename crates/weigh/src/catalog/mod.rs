@@ -6,13 +6,13 @@ mod declare;
 mod figures;
 pub mod metrics;
 mod names;
-mod sense;
+mod relation;
 mod source;
 
 pub(crate) use declare::metrics;
 pub use figures::{Combine, FigureId, FigureScope, FigureUnit};
 pub use metrics::run_totals::DERIVED;
-pub use sense::{Basis, Sense};
+pub use relation::{MetricRelation, RateDenominator};
 pub use source::{SOURCES, Source, SourceId, all_groups, catalogue, groups};
 
 /// One metric: its scope, what it counts and its source.
@@ -35,7 +35,7 @@ pub struct Metric {
     /// Whether a process's value includes its reaped children.
     pub children: ChildAccounting,
     /// Its relation to the other metrics of its group.
-    pub sense: Sense,
+    pub relation: MetricRelation,
     /// A few words for a chart or a table header.
     pub label: &'static str,
     /// A sentence for people.
@@ -84,8 +84,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Seconds.
     Seconds,
-    /// Seconds that passed while something was so: in a second, a share of the time.
-    Elapsed,
+    /// Seconds spent in a state; as a rate, the share of time in that state.
+    SecondsInState,
     /// Joules.
     Joules,
     /// Watts: joules in a second.
@@ -106,7 +106,7 @@ impl Unit {
         Unit::Bytes,
         Unit::BytesPerSecond,
         Unit::Seconds,
-        Unit::Elapsed,
+        Unit::SecondsInState,
         Unit::Joules,
         Unit::Watts,
         Unit::Hertz,
@@ -120,7 +120,7 @@ impl Unit {
         match self {
             Unit::Bytes => "bytes",
             Unit::BytesPerSecond => "bytes_per_second",
-            Unit::Seconds | Unit::Elapsed => "seconds",
+            Unit::Seconds | Unit::SecondsInState => "seconds",
             Unit::Joules => "joules",
             Unit::Watts => "watts",
             Unit::Hertz => "hertz",

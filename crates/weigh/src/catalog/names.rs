@@ -30,7 +30,7 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ChildAccounting, Scope, Sense, Stored};
+    use super::super::{ChildAccounting, MetricRelation, Scope, Stored};
     use super::*;
 
     #[test]
@@ -44,7 +44,7 @@ mod tests {
             unit: Unit::Seconds,
             stored: f64::TYPE,
             children: ChildAccounting::SelfOnly,
-            sense: Sense::Measured,
+            relation: MetricRelation::Independent,
             label: "User time",
             help: "Time in user mode.",
             source: "stat",

@@ -23,7 +23,7 @@ const URGENT_PAUSE: u32 = 10;
 
 impl Budget {
     /// A budget of this share of one core.
-    pub fn of(share: f64) -> Budget {
+    pub fn with_core_share(share: f64) -> Budget {
         Budget {
             share,
             spent: Duration::ZERO,
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn reads_wait_until_the_budget_covers_the_cost() {
-        let mut budget = Budget::of(0.005);
+        let mut budget = Budget::with_core_share(0.005);
         assert!(budget.allows(Duration::ZERO), "the first reading is free");
         budget.spend(Duration::ZERO, 10 * MS);
         assert!(!budget.allows(1999 * MS));
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn urgent_reads_take_at_most_a_tenth() {
-        let mut budget = Budget::of(0.005);
+        let mut budget = Budget::with_core_share(0.005);
         budget.spend(100 * MS, 50 * MS);
         assert!(!budget.allows_urgent(599 * MS));
         assert!(budget.allows_urgent(600 * MS));
@@ -75,6 +75,6 @@ mod tests {
 
     #[test]
     fn zero_budget_allows_no_urgent_read() {
-        assert!(!Budget::of(0.0).allows_urgent(Duration::from_secs(9)));
+        assert!(!Budget::with_core_share(0.0).allows_urgent(Duration::from_secs(9)));
     }
 }

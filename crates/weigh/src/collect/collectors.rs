@@ -96,7 +96,8 @@ impl Pass<'_> {
         is_wanted: impl Fn(SourceId) -> bool,
     ) {
         machine.retain_mut(|(source, collector)| {
-            !is_wanted(*source) || self.goes_on(<dyn Collector>::sample, *source, &mut **collector)
+            !is_wanted(*source)
+                || self.sample_and_report(<dyn Collector>::sample, *source, &mut **collector)
         });
     }
 
@@ -107,14 +108,14 @@ impl Pass<'_> {
         collector: &mut Option<C>,
     ) {
         if let Some(sampled) = collector
-            && !self.goes_on(sample, source, sampled)
+            && !self.sample_and_report(sample, source, sampled)
         {
             *collector = None;
         }
     }
 
     /// Samples a collector and notes what it could not read; returns whether it goes on.
-    fn goes_on<C: Collector + ?Sized>(
+    fn sample_and_report<C: Collector + ?Sized>(
         &mut self,
         sample: Sample<C>,
         source: SourceId,

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::footprint::Footprint;
 use super::process::{ProcessReader, ReadContext};
+use super::pss_uss::PssUssReader;
 use super::{Collector, Context, Probe, gpu, provider};
 use crate::catalog::{Metric, SOURCES, Source, SourceId, Type, Value, groups};
 use crate::host::fake::{FakeHost, from_hex};
@@ -99,7 +99,7 @@ fn measured(machine: &Path) -> String {
     let sources: Vec<_> = sources.filter(is_here).collect();
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let mut context = ReadContext::new(&host, 100);
-    let mut footprint = Footprint::with_budget(1.0);
+    let mut pss_uss = PssUssReader::with_budget(1.0);
     let mut tree: Vec<ProcessReader> = processes(&host, &t0)
         .into_iter()
         .map(|id| ProcessReader::new(id, 1, b"", &context))
@@ -112,8 +112,8 @@ fn measured(machine: &Path) -> String {
         for process in &mut tree {
             process.read(&host, &mut context, &mut tick, || {});
         }
-        footprint.note_change();
-        footprint.pass(&host, &tree, &mut context, &mut tick);
+        pss_uss.note_change();
+        pss_uss.pass(&host, &tree, &mut context, &mut tick);
         for collector in &mut collectors {
             collector.sample(&Context::of(&host), &mut tick).unwrap();
         }

@@ -9,10 +9,8 @@ pub mod cgroup;
 mod collectors;
 pub mod cpu;
 pub mod disk;
-mod doctor;
 pub mod energy;
 pub mod filesystem;
-pub mod footprint;
 pub mod frequency;
 #[cfg(test)]
 pub(crate) mod golden;
@@ -32,6 +30,7 @@ pub mod pressure;
 pub mod process;
 pub mod processes;
 mod program_filter;
+pub mod pss_uss;
 pub mod rule;
 mod select;
 pub mod sockets;
@@ -39,10 +38,9 @@ pub mod task_clock;
 mod unwrap32;
 
 pub use collectors::Collectors;
-pub use doctor::{Examination, SourceStatus};
 pub use missing::MissingParts;
-pub use notifiers::{NOTIFIERS, Notifier};
-pub use select::{Absence, Selection, select};
+pub use notifiers::NOTIFIERS;
+pub use select::{Selection, select};
 
 use crate::catalog::SourceId;
 use crate::host::{self, Host};

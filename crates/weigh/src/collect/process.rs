@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use crate::catalog::metrics::{
-    AddressSpace, Doing, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState,
+    AddressSpace, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, TaskState,
 };
 use crate::host::perf::TaskClock;
 use crate::host::{self, CachedFile, Descriptors, Host, ProcPath};
@@ -368,7 +368,7 @@ fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>, run_t
         },
     );
     let threads = Some(u64::from(stat.threads));
-    let doing = Doing::from_letter(stat.state);
+    let doing = TaskState::from_letter(stat.state);
     tick.put(entity, &ProcessState { threads, doing, files_open: None });
 }
 

@@ -8,22 +8,6 @@ use regex_lite::Regex;
 
 use crate::model::Program;
 
-/// The tools of oasislmf's kernel, which its own monitor matches.
-pub const OASIS: [&str; 12] = [
-    "evepy",
-    "modelpy",
-    "gulpy",
-    "fmpy",
-    "gulmc",
-    "summarypy",
-    "plapy",
-    "katpy",
-    "eltpy",
-    "pltpy",
-    "aalpy",
-    "lecpy",
-];
-
 /// Suffixes of scripts: `gulmc` is also `gulmc.py`.
 const SUFFIXES: [&str; 7] = [".py", ".sh", ".pl", ".rb", ".js", ".R", ".r"];
 
@@ -121,6 +105,7 @@ impl ProgramRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compat::oasis::TOOLS;
 
     fn tool(rule: &ProgramRule, line: &str) -> Option<String> {
         let arguments: Vec<Vec<u8>> =
@@ -129,7 +114,7 @@ mod tests {
     }
 
     fn oasis(anywhere: bool) -> ProgramRule {
-        ProgramRule::new(OASIS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
+        ProgramRule::new(TOOLS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! finds all of them, and a missing one is not taken for zero.
 
 use crate::catalog::Unit;
-use crate::plot::Gallery;
+use crate::plot::RunCharts;
 use crate::plot::chart::{Chart, ChartForm, Scale, Timeline};
 #[cfg(feature = "png")]
 use crate::plot::svg;
@@ -37,8 +37,8 @@ impl Picture {
 }
 
 /// A chart of the run, under another title.
-pub(super) fn named(gallery: &Gallery, name: &str, title: &str) -> Chart {
-    let found = gallery.all().find(|chart| chart.name == name).cloned();
+pub(super) fn named(run_charts: &RunCharts, name: &str, title: &str) -> Chart {
+    let found = run_charts.all().find(|chart| chart.name == name).cloned();
     let chart = found.unwrap_or_else(|| nothing(title, "The recording has no data for this."));
     Chart { title: title.to_owned(), peak: None, limits: Vec::new(), ..chart }
 }
@@ -62,7 +62,7 @@ pub(super) fn nothing(title: &str, note: &str) -> Chart {
 pub(super) fn lines(chart: Chart) -> Chart {
     let form = match chart.form {
         ChartForm::StackedRates | ChartForm::Rates => ChartForm::Rates,
-        ChartForm::StackedTotals | ChartForm::Totals => ChartForm::Totals,
+        ChartForm::StackedCounters | ChartForm::Counters => ChartForm::Counters,
         ChartForm::Stack | ChartForm::Lines | ChartForm::Heatmap => ChartForm::Lines,
     };
     Chart { form, ..chart }

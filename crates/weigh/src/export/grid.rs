@@ -22,8 +22,8 @@ use super::shape::{self, ColumnRole, EntityKey};
 use super::step_mean::StepMean;
 use super::window::Windows;
 use super::{Cause, Error};
-use crate::catalog::Basis;
-use crate::model::Total;
+use crate::catalog::RateDenominator;
+use crate::model::CounterReading;
 
 /// The most steps without a row: a laptop may sleep over a weekend, but a damaged recording must
 /// not fill the disk.
@@ -40,7 +40,7 @@ pub(super) struct GridPlan {
     /// The roles of the columns.
     pub roles: Vec<ColumnRole>,
     /// What the delta of each counter is divided by.
-    pub bases: Vec<Basis>,
+    pub bases: Vec<RateDenominator>,
     /// When the run began, in nanoseconds since 1970.
     pub started: i64,
     /// The length of a step, in nanoseconds.
@@ -210,7 +210,9 @@ impl TimeGrid {
         for (place, (column, role)) in columns.iter().zip(&self.plan.roles).enumerate() {
             let basis = self.plan.bases[place];
             if let (true, Some(value)) = (basis.is_of_readings(), column.cell(row).number()) {
-                let total = Total::of(at, value, basis, |other| columns[other].cell(row).number());
+                let total = CounterReading::from_row(at, value, basis, |other| {
+                    columns[other].cell(row).number()
+                });
                 entity.lagged[place].push(total, basis, at, windows);
             }
             // Null means not read: the last value is carried forward.

@@ -1,13 +1,13 @@
 //! The rate of a counter whose readings are older than their rows (GPUs), over one step of a grid.
 
 use super::window::Windows;
-use crate::catalog::Basis;
-use crate::model::{self, Delta, Total};
+use crate::catalog::RateDenominator;
+use crate::model::{self, CounterReading, Delta};
 
 /// One such counter of an entity.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LaggedRate {
-    before: Option<Total>,
+    before: Option<CounterReading>,
     /// Delta between the readings of this step, and the seconds between them.
     delta: f64,
     seconds: f64,
@@ -16,23 +16,29 @@ pub(super) struct LaggedRate {
 
 impl LaggedRate {
     /// Adds the reading of a row at this time.
-    pub(super) fn push(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
+    pub(super) fn push(
+        &mut self,
+        now: CounterReading,
+        basis: RateDenominator,
+        at: i64,
+        windows: Option<&Windows>,
+    ) {
         let change = self.before.map(|before| now.since(&before, basis));
-        if change != Some(Delta::Same) {
+        if change != Some(Delta::NoNewReading) {
             self.before = Some(now);
         }
         match change {
-            Some(Delta::Grew { by, seconds }) if windows.is_none_or(|w| w.contains(at)) => {
+            Some(Delta::Increase { by, seconds }) if windows.is_none_or(|w| w.contains(at)) => {
                 self.delta += by;
                 self.seconds += seconds;
             }
-            Some(Delta::Back) => self.last = None,
+            Some(Delta::Reset) => self.last = None,
             _ => {}
         }
     }
 
     /// The rate in the step. Without a new reading the last rate is carried forward.
-    pub(super) fn rate(&mut self, basis: Basis) -> Option<f64> {
+    pub(super) fn rate(&mut self, basis: RateDenominator) -> Option<f64> {
         if self.seconds > 0.0 {
             self.last = Some(model::rate(self.delta, self.seconds, basis));
         }
@@ -51,11 +57,11 @@ mod tests {
 
     #[test]
     fn last_rate_is_carried_forward_without_a_new_reading() {
-        let basis = Basis { age: Some(0), cover: None, is_share: false };
+        let basis = RateDenominator { age: Some(0), observed_time: None, is_share: false };
         let mut lagged = LaggedRate::default();
         let mut read = |seconds: f64, joules: f64| {
             let at = (seconds * 1e9) as i64;
-            lagged.push(Total { at, value: joules, cover: None }, basis, at, None);
+            lagged.push(CounterReading { at, value: joules, observed_time: None }, basis, at, None);
             let rate = lagged.rate(basis);
             lagged.begin_step();
             rate

@@ -15,15 +15,15 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::Cause;
 use super::column::ArrowColumn;
 use super::shape::{self, ColumnRole, EntityKey};
-use crate::catalog::Basis;
-use crate::model::{Delta, Total};
+use crate::catalog::RateDenominator;
+use crate::model::{CounterReading, Delta};
 
 /// Turns the counters of one table into rates, a batch at a time.
 pub(super) struct Rates {
     schema: SchemaRef,
     roles: Vec<ColumnRole>,
-    bases: Vec<Basis>,
-    last: HashMap<EntityKey, Vec<Option<Total>>>,
+    bases: Vec<RateDenominator>,
+    last: HashMap<EntityKey, Vec<Option<CounterReading>>>,
     ends: VecDeque<(i64, EntityKey)>,
 }
 
@@ -51,12 +51,12 @@ impl Rates {
         });
         let fields: Vec<Arc<Field>> = fields.collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        let bases = vec![Basis::default(); roles.len()];
+        let bases = vec![RateDenominator::default(); roles.len()];
         Rates { schema, roles, bases, last: HashMap::new(), ends }
     }
 
     /// The same, with a rate basis for each column.
-    pub(super) fn with_bases(self, bases: Vec<Basis>) -> Rates {
+    pub(super) fn with_bases(self, bases: Vec<RateDenominator>) -> Rates {
         Rates { bases, ..self }
     }
 
@@ -82,7 +82,8 @@ impl Rates {
             for ((counter, last), rates) in counters.iter().zip(last).zip(&mut rates) {
                 let basis = self.bases[*counter];
                 let cell = |column: usize| columns[column].cell(row).number();
-                let now = cell(*counter).map(|value| Total::of(at, value, basis, cell));
+                let now =
+                    cell(*counter).map(|value| CounterReading::from_row(at, value, basis, cell));
                 rates.push(now.and_then(|now| rate(last, now, basis)));
             }
         }
@@ -108,9 +109,13 @@ impl Rates {
 }
 
 /// The rate up to a reading, which becomes the last one if it is new.
-fn rate(last: &mut Option<Total>, now: Total, basis: Basis) -> Option<f64> {
+fn rate(
+    last: &mut Option<CounterReading>,
+    now: CounterReading,
+    basis: RateDenominator,
+) -> Option<f64> {
     let delta = last.map(|before| now.since(&before, basis));
-    if delta != Some(Delta::Same) {
+    if delta != Some(Delta::NoNewReading) {
         *last = Some(now);
     }
     delta?.rate(basis)

@@ -53,7 +53,7 @@ impl<'a> RunTable<'a> {
             rows: recording.batches(Scope::Own)?.map_or(0, |batches| batches.rows),
             replay,
             frames: Frames::default(),
-            accumulator: Accumulator::of(recording),
+            accumulator: Accumulator::for_recording(recording),
             table,
             started,
             schema,

@@ -9,7 +9,7 @@ use arrow_schema::Schema;
 
 use super::column::{ArrowColumn, CellValue};
 use super::{Cause, tables};
-use crate::catalog::{Basis, Kind, Metric, Scope, all_groups};
+use crate::catalog::{Kind, Metric, RateDenominator, Scope, all_groups};
 use crate::record::{Event, Recording};
 
 /// When each row of a batch was measured.
@@ -53,7 +53,7 @@ pub(super) fn roles(schema: &Schema) -> Option<Vec<ColumnRole>> {
 
 /// What the delta of each column is divided by: from the catalogue where it is known, else the time
 /// between the rows.
-pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
+pub(super) fn bases(table: &str, schema: &Schema) -> Vec<RateDenominator> {
     let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
     let known: Vec<&'static Metric> = all_groups().into_iter().flatten().collect();
     let metric = |field: &arrow_schema::FieldRef| -> Option<&'static Metric> {
@@ -63,7 +63,9 @@ pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     let metrics: Vec<Option<&'static Metric>> = schema.fields().iter().map(metric).collect();
     let basis = |metric: &Option<&'static Metric>| {
         let total = metric.filter(|metric| metric.kind == Kind::Counter);
-        total.map_or_else(Basis::default, |metric| Basis::of(metric, &metrics))
+        total.map_or_else(RateDenominator::default, |metric| {
+            RateDenominator::for_counter(metric, &metrics)
+        })
     };
     metrics.iter().map(basis).collect()
 }

@@ -17,7 +17,7 @@ use super::formats::json::JsonSink;
 use super::grid::{GridPlan, TimeGrid};
 use super::rates::Rates;
 use super::{Sink, shape, tables};
-use crate::catalog::Basis;
+use crate::catalog::RateDenominator;
 use crate::catalog::metrics::RunCpu;
 use crate::compat::gpu_tracker::tests::process;
 use crate::model::{Entity, Tick};
@@ -192,7 +192,7 @@ fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<R
     let key = |pid: u32| u64::from(pid).to_le_bytes().to_vec().into_boxed_slice();
     let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
-        bases: vec![Basis::default(); 4],
+        bases: vec![RateDenominator::default(); 4],
         started: 0,
         step: 10 * SECOND,
         rates,
@@ -230,7 +230,7 @@ fn absurd_times_do_not_fill_the_disk() {
     let rows = batch(&[(0.0, 1, Some(1), None), (9e9, 1, Some(1), None)]);
     let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
-        bases: vec![Basis::default(); 4],
+        bases: vec![RateDenominator::default(); 4],
         started: 0,
         step: SECOND / 1000,
         rates: false,
@@ -269,7 +269,7 @@ fn dictionary_is_the_same_in_all_batches_of_a_grid() {
     let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
     let plan = GridPlan {
         roles: shape::roles(&schema).unwrap(),
-        bases: vec![Basis::default(); 3],
+        bases: vec![RateDenominator::default(); 3],
         started: 0,
         step: SECOND,
         rates: false,

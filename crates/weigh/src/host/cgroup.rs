@@ -39,10 +39,10 @@ pub struct Cgroup {
 #[derive(Debug, thiserror::Error)]
 pub enum NoCgroup {
     /// No cgroup file system is mounted.
-    #[error("no control groups are mounted below {0}")]
+    #[error("no cgroups are mounted below {0}")]
     NotMounted(String),
     /// It does not exist.
-    #[error("there is no control group {0}")]
+    #[error("there is no cgroup {0}")]
     Absent(String),
     /// It exists, and this user may not read it.
     #[error(transparent)]
@@ -259,10 +259,10 @@ mod tests {
         let fake = v1().sys("fs/cgroup/memory/notes/readme", "");
         for wrong in ["/absent", "/sys/fs/cgroup/memory/notes", "/sys/fs/cgroup/none", "/../job"] {
             let error = Cgroup::at(&fake.host(), Path::new(wrong)).unwrap_err();
-            assert_eq!(error.to_string(), format!("there is no control group {wrong}"));
+            assert_eq!(error.to_string(), format!("there is no cgroup {wrong}"));
         }
         let bare = FakeHost::new();
         let error = Cgroup::at(&bare.host(), Path::new("/job")).unwrap_err().to_string();
-        assert!(error.starts_with("no control groups are mounted below "), "{error}");
+        assert!(error.starts_with("no cgroups are mounted below "), "{error}");
     }
 }

@@ -19,7 +19,7 @@ use super::Dir;
 pub use super::netlink::Drain;
 use super::netlink::NetlinkSocket;
 use crate::parse::MalformedFile;
-pub use crate::parse::taskstats::{ExitIo, ExitRecord};
+pub use crate::parse::taskstats::ExitRecord;
 use crate::parse::taskstats::{errno, family, parse};
 
 /// Why there are no exit records.

@@ -66,7 +66,7 @@ impl ListedRun {
         match self.run.outcome() {
             RunOutcome::Failed(_) | RunOutcome::Killed(_) => true,
             RunOutcome::NotRecorded => !self.is_running,
-            RunOutcome::Well | RunOutcome::Stopped(_) | RunOutcome::Followed(_) => false,
+            RunOutcome::Success | RunOutcome::Stopped(_) | RunOutcome::MonitoringEnded(_) => false,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::process_registry::ProcessRegistry;
 use crate::model::numbering::numbered;
 use crate::model::{End, Usage};
 use crate::record::events::HelperUsage;
-use crate::record::{Entry, Event, Reaping, Recording, RunAccount, RunEnd, StopReason};
+use crate::record::{Entry, Event, FinalCounters, Reaping, Recording, RunEnd, StopReason};
 
 /// The end of a recording and when it was recorded, if it has one.
 pub(super) fn of(recording: &Recording) -> Option<(&RunEnd, Duration)> {
@@ -45,7 +45,7 @@ pub(super) fn of_all(
         // What one clock was started too late for is added to what another missed.
         task_clock_began_seconds: task_clock_seconds.map(|_| began),
         left: left(&all, process_registry),
-        some_unseen: all.iter().any(|one| one.end.some_unseen),
+        may_miss_processes: all.iter().any(|one| one.end.may_miss_processes),
         monitor_cpu_seconds: all.iter().map(|one| one.end.monitor_cpu_seconds).sum(),
         account,
     };
@@ -83,8 +83,8 @@ impl<'a> MemberEnd<'a> {
 }
 
 /// The exact counts of all.
-fn account(all: &[MemberEnd<'_>]) -> RunAccount {
-    let mut sum = RunAccount {
+fn account(all: &[MemberEnd<'_>]) -> FinalCounters {
+    let mut sum = FinalCounters {
         reaped: Usage::default(),
         io: Some(Default::default()),
         rss_before_exec_bytes: 0,
@@ -116,7 +116,7 @@ fn exit(all: &[MemberEnd<'_>]) -> Option<End> {
 /// Why not all of it was monitored to its end, if it was not.
 fn why(all: &[MemberEnd<'_>]) -> StopReason {
     let is = |why: StopReason| all.iter().any(|one| one.end.why == Some(why)).then_some(why);
-    is(StopReason::Asked).or_else(|| is(StopReason::Time)).unwrap_or(StopReason::Ended)
+    is(StopReason::StopRequested).or_else(|| is(StopReason::TimeLimit)).unwrap_or(StopReason::Ended)
 }
 
 /// Processes that still run, as far as they were monitored to the end of all.

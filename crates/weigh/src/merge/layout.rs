@@ -58,7 +58,7 @@ impl Layout {
                 is_shared: namespaces.iter().filter(|other| **other == namespaces[one]).count() > 1,
                 ahead: ahead[one],
                 attached: manifests[one]
-                    .came
+                    .attach_clock_ticks
                     .map_or(0, |attached| attached.saturating_add_signed(ahead[one])),
             })
             .collect();

@@ -29,7 +29,7 @@ pub(super) fn of(
         command: None,
         user: same(&manifests, |one| one.user.clone()),
         target: Some(Target::Merged { members: members(&manifests, layout), exact: layout.exact }),
-        came: None,
+        attach_clock_ticks: None,
         counters: CounterOrigin::SinceAttach,
         pid: 0,
         process_started: layout.zero,

@@ -233,11 +233,11 @@ fn recordings_without_a_boot_id_stay_apart() {
 }
 
 /// Monitors processes that ran before, from five seconds after the boot's 50th on.
-fn watch(name: &str, late: f64, came: u64) -> FakeRun {
+fn watch(name: &str, late: f64, attach_clock_ticks: u64) -> FakeRun {
     let setting = Setting { late, main: ProcessId { pid: 0, started: 0 }, ..HERE };
     let mut run = run_at(name, setting);
     run.manifest.target = Some(Target::Processes { pids: vec![20] });
-    run.manifest.came = Some(came);
+    run.manifest.attach_clock_ticks = Some(attach_clock_ticks);
     run
 }
 
@@ -269,7 +269,7 @@ fn a_process_in_two_recordings_is_counted_once() {
     );
     assert_eq!(summary.figures["cpu_time_seconds"].method, Some(summary::Method::Sampled));
     assert_eq!((summary.processes.total, summary.tools[0].instances), (1, 1));
-    assert_eq!(summary.run.stopped, Some(StopReason::Asked));
+    assert_eq!(summary.run.stopped, Some(StopReason::StopRequested));
     let left: Vec<_> =
         summary.processes.left.iter().map(|one| (one.pid, one.name.as_str())).collect();
     assert_eq!(left, [(20, "solver")]);
@@ -348,7 +348,7 @@ fn programs_monitored_by_name_count_without_their_children() {
         let mut run = run_at(name, setting);
         let names = vec!["gulmc".to_owned()];
         run.manifest.target = Some(Target::Programs { names, under: None });
-        run.manifest.came = Some(5000);
+        run.manifest.attach_clock_ticks = Some(5000);
         let id = ProcessId { pid: 20, started: 5010 };
         run.starts(0.1, id, "gulmc").sample(0.1, sample_of(&[(id, 0.0, 1)]));
         // It has reaped children that are not part of the run.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::own_cpu::{CpuTimes, OwnCpu};
 use crate::catalog::metrics::{
-    AddressSpace, Doing, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState,
+    AddressSpace, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, TaskState,
 };
 use crate::catalog::{Metric, Row, Value};
 use crate::model::{CLOCK_TICKS, Entity, ProcessId, Table};
@@ -86,12 +86,12 @@ impl ProcessValues {
     }
 
     /// The largest known size of this process so far.
-    pub fn largest(&self) -> Option<u64> {
+    pub fn peak_rss(&self) -> Option<u64> {
         self.memory.peak.max(self.memory.rss)
     }
 
     /// The same as an upper bound, without huge pages: those have no high-water mark.
-    pub fn upper_bound(&self) -> Option<u64> {
+    pub fn peak_rss_without_hugetlb(&self) -> Option<u64> {
         let hugetlb = self.memory.hugetlb.unwrap_or(0);
         self.memory.peak.max(self.memory.rss.map(|rss| rss.saturating_sub(hugetlb)))
     }
@@ -111,7 +111,7 @@ impl ProcessValues {
 
     /// Whether it has exited and was not reaped yet.
     pub fn has_exited(&self) -> bool {
-        self.state.doing == Some(Doing::ZOMBIE)
+        self.state.doing == Some(TaskState::ZOMBIE)
     }
 
     /// Calls `put` with each metric and its value as a number; symbols have none.

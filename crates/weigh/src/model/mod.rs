@@ -20,7 +20,7 @@ pub use fault::FaultSource;
 pub use gpu::Gpu;
 pub use name::Name;
 pub use program::{base_name, program_name};
-pub use rate::{Delta, Total, rate};
+pub use rate::{CounterReading, Delta, rate};
 pub use table::{Cells, Column, Table};
 pub use usage::{End, Io, Usage, signal_name};
 

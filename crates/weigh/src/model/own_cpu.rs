@@ -7,7 +7,7 @@
 //! thread; of others `wait4` is exact where no child can be in it.
 
 use super::{Table, Usage};
-use crate::catalog::metrics::{Doing, ProcessCpu, ProcessEvents, ProcessState};
+use crate::catalog::metrics::{ProcessCpu, ProcessEvents, ProcessState, TaskState};
 
 /// CPU time in user mode, in the kernel, and together.
 pub type CpuTimes = [f64; 3];
@@ -51,7 +51,7 @@ impl OwnCpu {
         let state: ProcessState = table.get(row);
         // The first thread may have exited before others.
         self.had_exited =
-            state.doing.map(|doing| doing == Doing::ZOMBIE && state.threads == Some(1));
+            state.doing.map(|doing| doing == TaskState::ZOMBIE && state.threads == Some(1));
         self.is_to_the_nanosecond = cpu.run_time.is_some();
         // A child that used less than a clock tick has had page faults all the same.
         let children = [cpu.children_user, cpu.children_system];
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn last_sample_of_a_zombie_is_final_however_long_ago() {
-        let ended = |doing: Doing, threads: u64| {
+        let ended = |doing: TaskState, threads: u64| {
             let groups = [ProcessCpu::METRICS, ProcessEvents::METRICS, ProcessState::METRICS];
             let mut tick = Tick::new(&groups);
             let entity = Entity::Process(ProcessId { pid: 10, started: 100 });
@@ -160,9 +160,9 @@ mod tests {
             // On a busy machine weigh may be delayed between the two, or not at all.
             [5.000_001, 6.0].map(|at| cpu.ended(Some(&usage(2.0)), None, at).unwrap().is_exact)
         };
-        let running = Doing::from_value(Value::Symbol(0)).unwrap();
-        assert_eq!(ended(Doing::ZOMBIE, 1), [true, true]);
-        assert_eq!(ended(Doing::ZOMBIE, 2), [false, false], "another thread goes on");
+        let running = TaskState::from_value(Value::Symbol(0)).unwrap();
+        assert_eq!(ended(TaskState::ZOMBIE, 1), [true, true]);
+        assert_eq!(ended(TaskState::ZOMBIE, 2), [false, false], "another thread goes on");
         assert_eq!(ended(running, 1), [false, false]);
     }
 

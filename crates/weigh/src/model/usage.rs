@@ -61,7 +61,7 @@ impl Usage {
     }
 
     /// Subtracts the time before exec: it was weigh's, in the kernel for the most part.
-    pub fn take_off(&mut self, seconds: f64) {
+    pub fn subtract_pre_exec(&mut self, seconds: f64) {
         let from_system = seconds.min(self.system_seconds);
         self.system_seconds -= from_system;
         self.user_seconds = (self.user_seconds - (seconds - from_system)).max(0.0);

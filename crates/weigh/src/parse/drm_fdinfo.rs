@@ -21,7 +21,7 @@ pub struct DrmClient<'a> {
     pub address: Option<&'a [u8]>,
     /// The id of the client on that GPU (`drm-client-id`).
     pub number: Option<u64>,
-    /// Usage of each kind of engine, in the order of [`Engine::ALL`].
+    /// Usage of each kind of engine, in the order of [`Engine`].
     pub engines: [Work; 6],
     /// Memory of the GPU in use.
     pub local: Option<u64>,
@@ -47,16 +47,6 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Every kind.
-    pub const ALL: [Engine; 6] = [
-        Engine::Graphics,
-        Engine::Compute,
-        Engine::Copy,
-        Engine::Decode,
-        Engine::Encode,
-        Engine::Video,
-    ];
-
     /// By its name in amdgpu, i915 or xe; others are ignored.
     fn named(name: &[u8]) -> Option<Engine> {
         match name {

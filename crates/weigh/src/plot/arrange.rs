@@ -57,5 +57,6 @@ pub(super) fn arranged(
 /// Whether one chart supersedes another: better metric, and all of its series.
 fn supersedes(one: &MetricChart, other: &MetricChart) -> bool {
     let has = |name: &str| one.chart.series.iter().any(|series| series.name == name);
-    other.metric.is_beside(one.metric) && other.chart.series.iter().all(|series| has(&series.name))
+    other.metric.is_superseded_by(one.metric)
+        && other.chart.series.iter().all(|series| has(&series.name))
 }

@@ -57,11 +57,11 @@ fn prefix(scale: Scale, highest: f64) -> (f64, String) {
             (base.powi(power as i32), format!(" {}{per_second}", sizes[power]))
         }
         Unit::Seconds if scale.per_second => (1.0, String::new()),
-        Unit::Elapsed if scale.per_second => (0.01, " %".to_owned()),
-        Unit::Seconds | Unit::Elapsed if highest >= 7200.0 => (3600.0, " h".to_owned()),
-        Unit::Seconds | Unit::Elapsed if highest >= 120.0 => (60.0, " min".to_owned()),
-        Unit::Seconds | Unit::Elapsed if highest >= 1.0 => (1.0, " s".to_owned()),
-        Unit::Seconds | Unit::Elapsed => (1e-3, " ms".to_owned()),
+        Unit::SecondsInState if scale.per_second => (0.01, " %".to_owned()),
+        Unit::Seconds | Unit::SecondsInState if highest >= 7200.0 => (3600.0, " h".to_owned()),
+        Unit::Seconds | Unit::SecondsInState if highest >= 120.0 => (60.0, " min".to_owned()),
+        Unit::Seconds | Unit::SecondsInState if highest >= 1.0 => (1.0, " s".to_owned()),
+        Unit::Seconds | Unit::SecondsInState => (1e-3, " ms".to_owned()),
         Unit::Joules if !scale.per_second => si("J"),
         Unit::Joules | Unit::Watts => si("W"),
         Unit::Hertz => si("Hz"),
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(labels(&values(Scale::level(Unit::One), 2.0, 5)), ["0", "1", "2"]);
         assert_eq!(labels(&values(Scale::level(Unit::One), 0.0, 5)), ["0", "1"]);
         assert_eq!(labels(&values(Scale::rate(Unit::One), 30_000.0, 3)).last(), Some(&"30k/s"));
-        let busy = values(Scale::rate(Unit::Elapsed), 0.93, 2);
+        let busy = values(Scale::rate(Unit::SecondsInState), 0.93, 2);
         assert_eq!(labels(&busy), ["0", "50 %", "100 %"]);
         assert_eq!(labels(&values(Scale::rate(Unit::Joules), 380.0, 3)).last(), Some(&"400 W"));
         assert_eq!(labels(&values(Scale::level(Unit::Hertz), 2.4e9, 3)).last(), Some(&"3 GHz"));

@@ -30,7 +30,7 @@ impl Catalogued {
     pub(super) fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
         let mut charts: Vec<Vec<(usize, &'static Metric)>> = Vec::new();
         for (column, metric) in columns.iter().copied().enumerate() {
-            let is_superseded = columns.iter().any(|other| metric.is_beside(other));
+            let is_superseded = columns.iter().any(|other| metric.is_superseded_by(other));
             if !is_drawn(metric) || !metric.is_a_quantity() || is_superseded {
                 continue;
             }
@@ -86,7 +86,7 @@ impl Catalogued {
             _ => ChartWindow::default(),
         };
         let curve = match metrics[0].1.kind {
-            Kind::Gauge => ChartCurve::Levels(Thinned::lines(metrics.len())),
+            Kind::Gauge => ChartCurve::Gauges(Thinned::lines(metrics.len())),
             Kind::Counter => ChartCurve::Rates(window, RateSteps::lines()),
         };
         Catalogued { scope, name, title, note, metrics, row: Vec::new(), curve }

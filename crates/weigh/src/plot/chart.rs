@@ -40,13 +40,13 @@ pub enum ChartForm {
     /// A stepped line for each series: a value is carried forward to the next time.
     Lines,
     /// A straight line from value to value for each series: counters.
-    Totals,
+    Counters,
     /// A line for each series; a value covers the interval before its time.
     Rates,
     /// Stacked areas, joined like [`ChartForm::Lines`].
     Stack,
-    /// Stacked areas, joined like [`ChartForm::Totals`].
-    StackedTotals,
+    /// Stacked areas, joined like [`ChartForm::Counters`].
+    StackedCounters,
     /// Stacked areas, joined like [`ChartForm::Rates`].
     StackedRates,
     /// A row of coloured cells for each series; a cell lasts until the next time.
@@ -56,7 +56,7 @@ pub enum ChartForm {
 impl ChartForm {
     /// Whether series are stacked.
     pub const fn is_stacked(self) -> bool {
-        matches!(self, ChartForm::Stack | ChartForm::StackedTotals | ChartForm::StackedRates)
+        matches!(self, ChartForm::Stack | ChartForm::StackedCounters | ChartForm::StackedRates)
     }
 
     /// Whether a value is carried forward to the next: gauges between two samples are unknown, and
@@ -203,10 +203,10 @@ impl Scale {
                 Units::Decimal => "decimal bytes/s",
                 Units::Bytes => "plain bytes/s",
             },
-            (Unit::Seconds | Unit::Elapsed, false) => "seconds",
+            (Unit::Seconds | Unit::SecondsInState, false) => "seconds",
             // One second of CPU time per second is one core used.
             (Unit::Seconds, true) => "cores",
-            (Unit::Elapsed, true) | (Unit::Ratio, _) => "share",
+            (Unit::SecondsInState, true) | (Unit::Ratio, _) => "share",
             (Unit::Joules, false) => "joules",
             (Unit::Joules, true) | (Unit::Watts, _) => "watts",
             (Unit::Hertz, _) => "hertz",
@@ -222,9 +222,9 @@ impl Scale {
         match (self.unit, self.per_second) {
             (Unit::Bytes, false) => bytes(),
             (Unit::Bytes, true) | (Unit::BytesPerSecond, _) => bytes() + "/s",
-            (Unit::Seconds | Unit::Elapsed, false) => quantity::seconds(value),
+            (Unit::Seconds | Unit::SecondsInState, false) => quantity::seconds(value),
             (Unit::Seconds, true) => format!("{value:.2} cores"),
-            (Unit::Elapsed, true) | (Unit::Ratio, _) => quantity::ratio(value),
+            (Unit::SecondsInState, true) | (Unit::Ratio, _) => quantity::ratio(value),
             (Unit::Joules, false) => quantity::scaled(value, "J"),
             (Unit::Joules, true) | (Unit::Watts, _) => quantity::scaled(value, "W"),
             (Unit::Hertz, _) => quantity::scaled(value, "Hz"),

@@ -1,7 +1,7 @@
 //! Charts by name: the standard charts, and any metric of the catalogue.
 
 use super::catalogued::is_drawn;
-use super::{Chart, Gatherer};
+use super::{Chart, ChartBuilder};
 use crate::catalog::{Metric, all_groups};
 use crate::quantity::Units;
 use crate::record::{self, Recording};
@@ -29,9 +29,9 @@ pub enum Error {
 /// The charts of these names, in their order: of a chart, or of a metric.
 pub fn charts(recording: &Recording, names: &[String], units: Units) -> Result<Vec<Chart>, Error> {
     let metrics: Vec<&'static Metric> = names.iter().filter_map(|name| metric(name)).collect();
-    let gallery = Gatherer::of(recording, &metrics, units)?;
+    let run_charts = ChartBuilder::of(recording, &metrics, units)?;
     let found = |name: &String| {
-        let chart = gallery.all().find(|chart| chart.name == *name).cloned();
+        let chart = run_charts.all().find(|chart| chart.name == *name).cloned();
         let name = name.clone();
         chart.ok_or(if metric(&name).is_some() || is_chart(&name) {
             Error::Nothing { name }
@@ -52,10 +52,10 @@ fn drawn() -> impl Iterator<Item = &'static Metric> {
 }
 
 fn is_chart(name: &str) -> bool {
-    super::gather::names().iter().any(|known| known == name)
+    super::chart_builder::names().iter().any(|known| known == name)
 }
 
 /// The names that [`charts`] knows: of charts first, then of metrics.
 pub fn names() -> Vec<String> {
-    super::gather::names().into_iter().chain(drawn().map(Metric::name)).collect()
+    super::chart_builder::names().into_iter().chain(drawn().map(Metric::name)).collect()
 }

@@ -9,9 +9,9 @@ use super::window::ChartWindow;
 #[derive(Debug)]
 pub(super) enum ChartCurve {
     /// Gauges at points in time.
-    Levels(Thinned),
+    Gauges(Thinned),
     /// Counters, drawn as they are.
-    Totals(Thinned),
+    Counters(Thinned),
     /// Counters, drawn as rates.
     Rates(ChartWindow, RateSteps),
 }
@@ -20,7 +20,9 @@ impl ChartCurve {
     /// Adds the gauges or counters of all columns at a time.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         match self {
-            ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => levels.push(at, values),
+            ChartCurve::Gauges(values_at) | ChartCurve::Counters(values_at) => {
+                values_at.push(at, values)
+            }
             ChartCurve::Rates(window, steps) => {
                 if let Some((from, rates)) = window.rates(at, values) {
                     steps.push(from, at, rates);
@@ -32,7 +34,7 @@ impl ChartCurve {
     /// The length of the rate window, when it is long enough.
     pub(super) fn due(&self, at: f64) -> Option<f64> {
         match self {
-            ChartCurve::Levels(_) | ChartCurve::Totals(_) => None,
+            ChartCurve::Gauges(_) | ChartCurve::Counters(_) => None,
             ChartCurve::Rates(window, _) => window.due(at),
         }
     }
@@ -40,9 +42,9 @@ impl ChartCurve {
     /// Adds one column to another and removes it.
     pub(super) fn merge(&mut self, from: usize, into: usize) {
         match self {
-            ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => {
-                if levels.columns() > from {
-                    levels.merge(from, into);
+            ChartCurve::Gauges(values_at) | ChartCurve::Counters(values_at) => {
+                if values_at.columns() > from {
+                    values_at.merge(from, into);
                 }
             }
             ChartCurve::Rates(window, steps) => {
@@ -57,10 +59,10 @@ impl ChartCurve {
     /// How it is drawn.
     pub(super) fn form(&self, is_stacked: bool) -> ChartForm {
         match (self, is_stacked) {
-            (ChartCurve::Levels(_), false) => ChartForm::Lines,
-            (ChartCurve::Levels(_), true) => ChartForm::Stack,
-            (ChartCurve::Totals(_), false) => ChartForm::Totals,
-            (ChartCurve::Totals(_), true) => ChartForm::StackedTotals,
+            (ChartCurve::Gauges(_), false) => ChartForm::Lines,
+            (ChartCurve::Gauges(_), true) => ChartForm::Stack,
+            (ChartCurve::Counters(_), false) => ChartForm::Counters,
+            (ChartCurve::Counters(_), true) => ChartForm::StackedCounters,
             (ChartCurve::Rates(..), false) => ChartForm::Rates,
             (ChartCurve::Rates(..), true) => ChartForm::StackedRates,
         }
@@ -69,7 +71,7 @@ impl ChartCurve {
     /// The times, and the values of each column.
     pub(super) fn finish(self) -> (Vec<f64>, Vec<Vec<f64>>) {
         match self {
-            ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => levels.finish(),
+            ChartCurve::Gauges(values_at) | ChartCurve::Counters(values_at) => values_at.finish(),
             ChartCurve::Rates(_, steps) => steps.finish(),
         }
     }

@@ -9,8 +9,8 @@ use super::processes::number;
 use super::readings::Readings;
 use super::steps::RateSteps;
 use super::thin::Thinned;
-use crate::catalog::{Basis, Kind, Metric, Sense};
-use crate::model::{Entity, Table, Total};
+use crate::catalog::{Kind, Metric, MetricRelation, RateDenominator};
+use crate::model::{CounterReading, Entity, Table};
 use crate::text::lowercase_label;
 
 /// More lines cannot be told apart; a heat map takes any number of rows.
@@ -46,8 +46,13 @@ struct ChartEntity {
 
 #[derive(Debug)]
 enum EntityCurve {
-    Levels(Thinned),
-    Rates { basis: Basis, totals: Vec<Option<Total>>, readings: Readings, steps: RateSteps },
+    Gauges(Thinned),
+    Rates {
+        basis: RateDenominator,
+        counters: Vec<Option<CounterReading>>,
+        readings: Readings,
+        steps: RateSteps,
+    },
 }
 
 impl Entities {
@@ -59,11 +64,11 @@ impl Entities {
             is_drawn(metric) && (metric.is_a_quantity() || requested.contains(metric))
         });
         let curve = |metric: &Metric| match metric.kind {
-            Kind::Gauge => EntityCurve::Levels(Thinned::lines(0)),
+            Kind::Gauge => EntityCurve::Gauges(Thinned::lines(0)),
             Kind::Counter => {
-                let basis = Basis::of(metric, &known);
+                let basis = RateDenominator::for_counter(metric, &known);
                 let (readings, steps) = (Readings::over(basis), RateSteps::lines());
-                EntityCurve::Rates { basis, totals: Vec::new(), readings, steps }
+                EntityCurve::Rates { basis, counters: Vec::new(), readings, steps }
             }
         };
         drawn
@@ -72,7 +77,11 @@ impl Entities {
                 column,
                 is_requested: requested.contains(&metric),
                 entities: Vec::new(),
-                bound: columns.iter().copied().enumerate().find(|(_, one)| one.bounds(metric)),
+                bound: columns
+                    .iter()
+                    .copied()
+                    .enumerate()
+                    .find(|(_, one)| one.is_capacity_of(metric)),
                 curve: curve(metric),
                 grid: HeatmapGrid::default(),
                 levels: Vec::new(),
@@ -86,31 +95,32 @@ impl Entities {
         let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
         // An entity without a row is absent; one that returns starts a new baseline.
         self.levels.fill(f64::NAN);
-        if let EntityCurve::Rates { totals, .. } = &mut self.curve {
-            totals.fill(None);
+        if let EntityCurve::Rates { counters, .. } = &mut self.curve {
+            counters.fill(None);
         }
         for (row, entity) in table.entities().iter().enumerate() {
             let place = self.place(*entity);
             let value = number(cells, row);
             self.entities[place].push(value, self.bound.and_then(|(column, _)| cell(column, row)));
             self.levels[place] = value.unwrap_or(f64::NAN);
-            if let (EntityCurve::Rates { basis, totals, .. }, Some(value)) =
+            if let (EntityCurve::Rates { basis, counters, .. }, Some(value)) =
                 (&mut self.curve, value)
             {
                 let tick = (at * 1e9) as i64;
-                totals[place] = Some(Total::of(tick, value, *basis, |column| cell(column, row)));
+                counters[place] =
+                    Some(CounterReading::from_row(tick, value, *basis, |column| cell(column, row)));
             }
         }
         let are_lines = self.entities.len() <= MAX_LINES;
         match &mut self.curve {
-            EntityCurve::Levels(levels) => {
+            EntityCurve::Gauges(levels) => {
                 self.grid.push(at, &self.levels);
                 if are_lines {
                     levels.push(at, &self.levels);
                 }
             }
-            EntityCurve::Rates { totals, readings, steps, .. } => {
-                if let Some(interval) = readings.push(at, totals) {
+            EntityCurve::Rates { counters, readings, steps, .. } => {
+                if let Some(interval) = readings.push(at, counters) {
                     self.grid.push(interval.from, interval.rates);
                     if are_lines {
                         steps.push(interval.from, interval.to, interval.rates);
@@ -127,8 +137,8 @@ impl Entities {
             let one = ChartEntity { entity, first: f64::NAN, has_changed: false, bound: None };
             self.entities.push(one);
             self.levels.push(f64::NAN);
-            if let EntityCurve::Rates { totals, .. } = &mut self.curve {
-                totals.push(None);
+            if let EntityCurve::Rates { counters, .. } = &mut self.curve {
+                counters.push(None);
             }
             self.entities.len() - 1
         })
@@ -138,7 +148,7 @@ impl Entities {
     /// line in the chart of what it bounds.
     pub(super) fn chart(self, timeline: &Timeline, labels: &EntityLabels) -> Option<Chart> {
         let metric = self.metric;
-        let is_bound = matches!(metric.sense, Sense::Bound(_));
+        let is_bound = matches!(metric.relation, MetricRelation::CapacityOf(_));
         if is_bound && !self.is_requested && !self.entities.iter().any(|one| one.has_changed) {
             return None;
         }
@@ -146,7 +156,7 @@ impl Entities {
         let is_heatmap = self.entities.len() > MAX_LINES;
         let (times, columns) = match (is_heatmap, self.curve) {
             (true, _) => self.grid.finish(),
-            (false, EntityCurve::Levels(levels)) => levels.finish(),
+            (false, EntityCurve::Gauges(levels)) => levels.finish(),
             (false, EntityCurve::Rates { steps, .. }) => steps.finish(),
         };
         if !columns.iter().flatten().any(|value| *value != 0.0 && !value.is_nan()) {

@@ -1,13 +1,14 @@
 //! Charts of a run: one chart model, drawn once, for files, HTML pages and PDF.
 //!
 //! ```text
-//! Tick ─Gatherer→ (programs | catalogued | entities) ─Curve→ Chart ─svg→ SVG ─png→ PNG
+//! Tick ─ChartBuilder→ (programs | catalogued | entities) ─Curve→ Chart ─svg→ SVG ─png→ PNG
 //! ```
 
 mod arrange;
 pub(crate) mod axis;
 mod catalogued;
 pub mod chart;
+mod chart_builder;
 mod choose;
 mod curve;
 mod entities;
@@ -15,7 +16,6 @@ mod entity_labels;
 mod extremes;
 #[cfg(any(feature = "pdf", feature = "png"))]
 pub mod fonts;
-mod gather;
 mod heatmap;
 mod limits;
 #[cfg(feature = "png")]
@@ -33,8 +33,8 @@ pub(crate) mod timeline;
 pub(crate) mod window;
 
 pub use chart::{Chart, ChartForm, ChartSeries, Scale};
+pub use chart_builder::{ChartBuilder, RunCharts};
 pub use choose::{Error, charts, names};
-pub use gather::{Gallery, Gatherer};
 pub(crate) use limits::{CPU, MEMORY};
 #[cfg(feature = "png")]
 pub use png::{Error as PngError, png};

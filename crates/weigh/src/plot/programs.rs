@@ -37,9 +37,9 @@ pub(super) struct Measure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MeasureForm {
     /// As it is; it ends with the process.
-    Level,
+    Gauge,
     /// The count so far; it stays after the exit.
-    Total,
+    Cumulative,
     /// The rate per second.
     Rate,
 }
@@ -86,7 +86,7 @@ impl Measure {
             shown: if metric.kind == Kind::Counter {
                 MeasureForm::Rate
             } else {
-                MeasureForm::Level
+                MeasureForm::Gauge
             },
             of: MeasureOf::Column(column),
         }
@@ -159,8 +159,8 @@ impl Programs {
                 MeasureForm::Rate => {
                     ChartCurve::Rates(ChartWindow::from_start(), RateSteps::stack())
                 }
-                MeasureForm::Level => ChartCurve::Levels(Thinned::stack()),
-                MeasureForm::Total => ChartCurve::Totals(Thinned::stack()),
+                MeasureForm::Gauge => ChartCurve::Gauges(Thinned::stack()),
+                MeasureForm::Cumulative => ChartCurve::Counters(Thinned::stack()),
             },
             measure,
             sums: vec![0.0; FIRST],
@@ -247,7 +247,7 @@ impl Programs {
             if value.is_nan() {
                 continue;
             }
-            if counter.measure.shown == MeasureForm::Level {
+            if counter.measure.shown == MeasureForm::Gauge {
                 counter.take(member.slot, *counted);
                 counter.add(member.slot, value);
                 *counted = value;
@@ -274,7 +274,7 @@ impl Programs {
                 (true, MeasureForm::Rate) => {
                     self.attributed.window(counter, at, run_cpu, self.cores);
                 }
-                (true, MeasureForm::Total) => {
+                (true, MeasureForm::Cumulative) => {
                     counter.tick_with(at, (run_cpu - sampled).max(0.0));
                 }
                 _ if counter.measure.is_size() => counter.tick_at_least(at, largest),
@@ -402,14 +402,14 @@ impl Attributed {
 impl StackedMeasure {
     /// Adds a gauge to a slot; counters are only ever raised.
     fn add(&mut self, slot: usize, level: f64) {
-        if self.measure.shown == MeasureForm::Level {
+        if self.measure.shown == MeasureForm::Gauge {
             if level.is_nan() { self.unknown[slot] += 1 } else { self.sums[slot] += level }
         }
     }
 
     /// Subtracts a gauge from a slot.
     fn take(&mut self, slot: usize, level: f64) {
-        if self.measure.shown == MeasureForm::Level {
+        if self.measure.shown == MeasureForm::Gauge {
             if level.is_nan() { self.unknown[slot] -= 1 } else { self.sums[slot] -= level }
         }
     }

@@ -4,14 +4,14 @@
 //! find the same reading again: then there is no new rate, and the interval continues.
 
 use super::window::SHORTEST;
-use crate::catalog::Basis;
-use crate::model::{Delta, Total};
+use crate::catalog::RateDenominator;
+use crate::model::{CounterReading, Delta};
 
 /// Turns the counters of entities into rates.
 #[derive(Debug, Clone)]
 pub(super) struct Readings {
-    basis: Basis,
-    before: Vec<Option<Total>>,
+    basis: RateDenominator,
+    before: Vec<Option<CounterReading>>,
     rates: Vec<f64>,
     /// When the last interval ended.
     end: Option<f64>,
@@ -30,13 +30,17 @@ pub(super) struct RateInterval<'a> {
 
 impl Readings {
     /// Of counters that may have started before the recording.
-    pub(super) fn over(basis: Basis) -> Readings {
+    pub(super) fn over(basis: RateDenominator) -> Readings {
         Readings { basis, before: Vec::new(), rates: Vec::new(), end: None }
     }
 
     /// Adds the counters of all entities at a tick, and returns the rates up to now when any
     /// reading is new. An entity that is absent, new or reset has no rate.
-    pub(super) fn push(&mut self, at: f64, totals: &[Option<Total>]) -> Option<RateInterval<'_>> {
+    pub(super) fn push(
+        &mut self,
+        at: f64,
+        totals: &[Option<CounterReading>],
+    ) -> Option<RateInterval<'_>> {
         self.before.resize(totals.len(), None);
         self.rates.resize(totals.len(), f64::NAN);
         let mut reached = f64::NEG_INFINITY;
@@ -48,9 +52,9 @@ impl Readings {
             };
             let delta = self.before[place].map(|before| {
                 let is_short = now.at.saturating_sub(before.at) < (SHORTEST * 1e9) as i64;
-                if is_short { Delta::Same } else { now.since(&before, self.basis) }
+                if is_short { Delta::NoNewReading } else { now.since(&before, self.basis) }
             });
-            if delta != Some(Delta::Same) {
+            if delta != Some(Delta::NoNewReading) {
                 let rate = delta.and_then(|delta| delta.rate(self.basis));
                 (self.before[place], self.rates[place]) = (Some(*now), rate.unwrap_or(f64::NAN));
                 reached = reached.max(now.at as f64 / 1e9);
@@ -72,15 +76,16 @@ impl Readings {
 mod tests {
     use super::*;
 
-    const AGED: Basis = Basis { age: Some(0), cover: None, is_share: false };
+    const AGED: RateDenominator =
+        RateDenominator { age: Some(0), observed_time: None, is_share: false };
 
-    fn total(tick: f64, age: f64, value: f64) -> Option<Total> {
-        Some(Total::of((tick * 1e9) as i64, value, AGED, |_| Some(age)))
+    fn total(tick: f64, age: f64, value: f64) -> Option<CounterReading> {
+        Some(CounterReading::from_row((tick * 1e9) as i64, value, AGED, |_| Some(age)))
     }
 
     #[test]
     fn late_device_starts_without_a_burst() {
-        let mut readings = Readings::over(Basis::default());
+        let mut readings = Readings::over(RateDenominator::default());
         assert_eq!(readings.push(0.0, &[total(0.0, 0.0, 1.0)]), None);
         let now = readings.push(1.0, &[total(1.0, 0.0, 2.0), total(1.0, 0.0, 1e12)]).unwrap();
         assert!(now.rates[0] == 1.0 && now.rates[1].is_nan(), "{now:?}");

@@ -4,7 +4,7 @@ mod gpus;
 
 use super::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use super::svg::{SvgOptions, draw};
-use super::{Gallery, Gatherer};
+use super::{ChartBuilder, RunCharts};
 use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory, ProcessState, RunCpu};
 use crate::catalog::{Metric, Unit, all_groups};
 use crate::model::settings::Settings;
@@ -46,28 +46,28 @@ fn vfork(parent: (u32, u64), child: u32) -> impl FnOnce(&mut Tick) {
 }
 
 /// The charts of a run.
-fn drawn(run: &FakeRun) -> Gallery {
-    with_figures(run, gatherer(run, &[])).0
+fn drawn(run: &FakeRun) -> RunCharts {
+    with_figures(run, chart_builder(run, &[])).0
 }
 
 /// Gathers the usual charts, and those of these metrics.
-fn gatherer(run: &FakeRun, requested: &[&'static Metric]) -> Gatherer {
+fn chart_builder(run: &FakeRun, requested: &[&'static Metric]) -> ChartBuilder {
     let groups = crate::catalog::groups(Settings::default().sources());
-    Gatherer::new(&run.manifest, &groups, requested)
+    ChartBuilder::new(&run.manifest, &groups, requested)
 }
 
-fn with_figures(run: &FakeRun, mut gatherer: Gatherer) -> (Gallery, Figures) {
+fn with_figures(run: &FakeRun, mut chart_builder: ChartBuilder) -> (RunCharts, Figures) {
     let mut summary = Accumulator::new(&run.manifest);
     let frames = run.replay(|frame| {
         summary.frame(frame);
-        gatherer.frame(frame, &summary);
+        chart_builder.frame(frame, &summary);
     });
     let figures = summary.finish(frames.live()).figures;
-    (gatherer.finish(&figures), figures)
+    (chart_builder.finish(&figures), figures)
 }
 
-fn chart<'a>(gallery: &'a Gallery, name: &str) -> &'a Chart {
-    let found = gallery.all().find(|chart| chart.name == name);
+fn chart<'a>(run_charts: &'a RunCharts, name: &str) -> &'a Chart {
+    let found = run_charts.all().find(|chart| chart.name == name);
     found.unwrap_or_else(|| panic!("there is no chart {name}"))
 }
 
@@ -85,18 +85,18 @@ fn sleeping_process_keeps_its_values_and_exited_process_has_none() {
     run.sample(1.0, processes(&[(10, 200, 1.0)], None));
     run.exits(1.5, id(10));
     run.sample(2.0, processes(&[], None));
-    let gallery = drawn(&run);
-    let memory = chart(&gallery, "memory");
+    let run_charts = drawn(&run);
+    let memory = chart(&run_charts, "memory");
     assert_eq!(memory.title, "Memory by process");
     assert_eq!(memory.times, [0.0, 1.0, 2.0]);
     assert_eq!(series(memory, "one 10"), [100.0, 200.0, 0.0]);
     assert_eq!(series(memory, "two 11"), [50.0, 50.0, 50.0]);
     let peak = memory.peak.unwrap();
     assert_eq!((peak.at, peak.value), (1.0, 250.0));
-    let time = chart(&gallery, "cpu-time");
+    let time = chart(&run_charts, "cpu-time");
     assert_eq!(series(time, "one 10"), [0.0, 1.0, 1.0], "what was used stays used");
-    assert_eq!(series(chart(&gallery, "threads"), "two 11"), [2.0; 3]);
-    assert_eq!(series(chart(&gallery, "cpu"), "one 10"), [1.0, 0.0]);
+    assert_eq!(series(chart(&run_charts, "threads"), "two 11"), [2.0; 3]);
+    assert_eq!(series(chart(&run_charts, "cpu"), "one 10"), [1.0, 0.0]);
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn memory_is_at_least_the_largest_process_when_its_share_is_old() {
     // The pages are the parent's alone now, and its share is not read again.
     run.exits(0.5, id(11));
     run.sample(1.0, |tick| memory(tick, id(10), 110, 110, None));
-    let gallery = drawn(&run);
-    let memory = chart(&gallery, "memory");
+    let run_charts = drawn(&run);
+    let memory = chart(&run_charts, "memory");
     assert_eq!(series(memory, "parent 10"), [50.0, 110.0]);
     assert_eq!(series(memory, "child 11"), [50.0, 0.0]);
 }
@@ -127,8 +127,8 @@ fn many_processes_are_grouped_by_program_and_small_ones_folded() {
     let rows: Vec<_> = (0..3000).map(|pid| (pid, u64::from(pid % 40) + 1, 0.0)).collect();
     run.sample(0.0, processes(&rows, None));
     run.sample(1.0, processes(&[], None));
-    let gallery = drawn(&run);
-    let memory = chart(&gallery, "memory");
+    let run_charts = drawn(&run);
+    let memory = chart(&run_charts, "memory");
     assert_eq!(memory.title, "Memory by program");
     assert_eq!(memory.series.len(), 8);
     assert_eq!(series(memory, "tool-39"), [75.0 * 40.0; 2]);
@@ -137,7 +137,7 @@ fn many_processes_are_grouped_by_program_and_small_ones_folded() {
     assert_eq!(memory.series.last().unwrap().name, "others");
     // A program has its colour in every chart.
     let colour = |name: &str| {
-        let chart = chart(&gallery, name);
+        let chart = chart(&run_charts, name);
         chart.series.iter().find(|series| series.name == "tool-39").unwrap().colour
     };
     assert_eq!(colour("memory"), colour("processes"));
@@ -150,11 +150,11 @@ fn cpu_time_of_processes_too_short_to_be_sampled_is_unattributed() {
     run.sample(0.0, processes(&[(10, 100, 0.0)], Some(0.0)));
     run.sample(1.0, processes(&[(10, 100, 0.5)], Some(1.5)));
     run.sample(2.0, processes(&[(10, 100, 1.0)], Some(2.0)));
-    let gallery = drawn(&run);
-    let time = chart(&gallery, "cpu-time");
+    let run_charts = drawn(&run);
+    let time = chart(&run_charts, "cpu-time");
     assert_eq!(series(time, "one 10"), [0.0, 0.5, 1.0]);
     assert_eq!(series(time, "Unattributed"), [0.0, 1.0, 1.0]);
-    let cpu = chart(&gallery, "cpu");
+    let cpu = chart(&run_charts, "cpu");
     assert_eq!(series(cpu, "Unattributed"), [1.0, 0.0]);
     assert!(cpu.series.iter().all(|series| series.name != "others"), "no program was folded");
 }
@@ -176,8 +176,8 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
     for (at, process, all) in samples {
         run.sample(at, processes(&[(10, 100, process)], Some(all)));
     }
-    let (gallery, figures) = with_figures(&run, gatherer(&run, &[]));
-    let (cpu, figure) = (chart(&gallery, "cpu"), &figures["cpu_cores_peak"]);
+    let (run_charts, figures) = with_figures(&run, chart_builder(&run, &[]));
+    let (cpu, figure) = (chart(&run_charts, "cpu"), &figures["cpu_cores_peak"]);
     let peak = cpu.peak.unwrap();
     assert_eq!((Some(peak.value), Some(peak.at)), (figure.value, figure.at_seconds));
     let drawn = cpu.highest().unwrap();
@@ -209,13 +209,13 @@ fn rates_of_a_single_threaded_process_are_not_noise_of_clock_ticks() {
             tick.put(Entity::Single, &RunCpu { time: Some(ran), ..RunCpu::default() });
         });
     }
-    let gallery = drawn(&run);
-    let cpu = chart(&gallery, "cpu");
+    let run_charts = drawn(&run);
+    let cpu = chart(&run_charts, "cpu");
     let rates = series(cpu, "one 10");
     assert!(rates.iter().all(|rate| (rate - 0.04).abs() < 1e-6), "{rates:?}");
     let rest = cpu.series.iter().find(|series| series.name == "Unattributed");
     assert!(rest.is_none_or(|rest| rest.values.iter().all(|rate| *rate < 1e-9)), "{rest:?}");
-    let lines = chart(&gallery, "process-cpu-cores");
+    let lines = chart(&run_charts, "process-cpu-cores");
     assert!(lines.series.iter().all(|series| series.name != "Run time"), "{:?}", lines.title);
 }
 
@@ -227,8 +227,8 @@ fn marked_memory_peak_is_the_figure_even_when_no_sample_met_it() {
         let (rss, high_water) = (rss * MIB, high_water * MIB);
         run.sample(at, |tick| memory(tick, id(10), rss, high_water, Some(rss)));
     }
-    let (gallery, figures) = with_figures(&run, gatherer(&run, &[]));
-    let (memory, figure) = (chart(&gallery, "memory"), &figures["memory_peak_bytes"]);
+    let (run_charts, figures) = with_figures(&run, chart_builder(&run, &[]));
+    let (memory, figure) = (chart(&run_charts, "memory"), &figures["memory_peak_bytes"]);
     let peak = memory.peak.unwrap();
     assert_eq!((Some(peak.value), figure.at_seconds), (figure.value, None));
     assert_eq!((peak.after, Some(peak.at)), (figure.after_seconds, figure.before_seconds));
@@ -247,8 +247,8 @@ fn exec_moves_the_memory_to_the_new_program() {
     run.sample(0.0, processes(&(0..9).map(|pid| (pid, 10, 0.0)).collect::<Vec<_>>(), None));
     run.exec(0.5, id(3), "worker");
     run.sample(1.0, processes(&[(3, 70, 0.0)], None));
-    let gallery = drawn(&run);
-    let memory = chart(&gallery, "memory");
+    let run_charts = drawn(&run);
+    let memory = chart(&run_charts, "memory");
     assert_eq!(series(memory, "shell"), [90.0, 80.0]);
     assert_eq!(series(memory, "worker"), [0.0, 70.0]);
 }
@@ -261,11 +261,11 @@ fn vfork_child_adds_no_memory_and_leaves_no_gap() {
     run.sample(0.0, vfork((10, 400), 11));
     // The child calls exec: its RSS is known before its PSS.
     run.sample(1.0, processes(&[(11, 3, 0.0)], None));
-    let mut gatherer = gatherer(&run, &[]);
-    gatherer.group_by_program();
-    let (gallery, _) = with_figures(&run, gatherer);
-    assert_eq!(series(chart(&gallery, "memory"), "one"), [400.0, 403.0]);
-    let sums = chart(&gallery, "process-memory-bytes");
+    let mut chart_builder = chart_builder(&run, &[]);
+    chart_builder.group_by_program();
+    let (run_charts, _) = with_figures(&run, chart_builder);
+    assert_eq!(series(chart(&run_charts, "memory"), "one"), [400.0, 403.0]);
+    let sums = chart(&run_charts, "process-memory-bytes");
     assert_eq!(series(sums, "Resident"), [400.0, 403.0]);
 }
 
@@ -277,15 +277,15 @@ fn unknown_size_of_one_process_makes_its_program_unknown() {
     run.starts(0.0, id(10), "one");
     run.sample(0.0, processes(&[(10, 100, 0.0)], None));
     run.sample(1.0, processes(&[(10, 100, 0.0)], None));
-    let (gallery, _) = with_figures(&run, gatherer(&run, &[uss.unwrap()]));
-    assert!(gallery.all().all(|chart| chart.name != "process.memory.uss"));
-    assert_eq!(series(chart(&gallery, "memory"), "one 10"), [100.0; 2], "its resident size is");
+    let (run_charts, _) = with_figures(&run, chart_builder(&run, &[uss.unwrap()]));
+    assert!(run_charts.all().all(|chart| chart.name != "process.memory.uss"));
+    assert_eq!(series(chart(&run_charts, "memory"), "one 10"), [100.0; 2], "its resident size is");
 }
 
 #[test]
 fn run_without_samples_has_no_charts() {
-    let gallery = drawn(&FakeRun::new());
-    assert_eq!(gallery.all().count(), 0);
+    let run_charts = drawn(&FakeRun::new());
+    assert_eq!(run_charts.all().count(), 0);
 }
 
 fn example(form: ChartForm) -> Chart {
@@ -324,8 +324,8 @@ const ALONE: SvgOptions = SvgOptions { width: 900.0, height: 380.0, standalone: 
 
 #[test]
 fn hostile_process_name_is_drawn_as_text() {
-    let areas = [ChartForm::Stack, ChartForm::StackedTotals, ChartForm::StackedRates];
-    for form in [ChartForm::Lines, ChartForm::Totals, ChartForm::Rates, ChartForm::Heatmap]
+    let areas = [ChartForm::Stack, ChartForm::StackedCounters, ChartForm::StackedRates];
+    for form in [ChartForm::Lines, ChartForm::Counters, ChartForm::Rates, ChartForm::Heatmap]
         .into_iter()
         .chain(areas)
     {
@@ -361,7 +361,8 @@ fn gauges_are_drawn_as_steps_and_totals_as_slopes() {
         let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
         assert!(!path(&drawn, class).contains('L'), "{}", path(&drawn, class));
     }
-    for (form, class) in [(ChartForm::StackedTotals, "area c0"), (ChartForm::Totals, "line c0")] {
+    for (form, class) in [(ChartForm::StackedCounters, "area c0"), (ChartForm::Counters, "line c0")]
+    {
         let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
         assert!(path(&drawn, class).contains('L'), "{}", path(&drawn, class));
     }

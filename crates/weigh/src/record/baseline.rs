@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::{Entry, Event};
-use crate::catalog::{ChildAccounting, Kind, Metric, Scope, Sense, Unit, Value};
+use crate::catalog::{ChildAccounting, Kind, Metric, MetricRelation, Scope, Unit, Value};
 use crate::model::{Entity, ProcessId, Table, Tick};
 
 /// Scopes whose counters are older than weigh.
@@ -193,7 +193,9 @@ impl ProcessColumns {
             is_counter: metrics.iter().map(|metric| metric.kind == Kind::Counter).collect(),
             own: Vec::new(),
             reaped: Vec::new(),
-            high_water: metrics.iter().position(|one| matches!(one.sense, Sense::HighWater(_))),
+            high_water: metrics
+                .iter()
+                .position(|one| matches!(one.relation, MetricRelation::HighWaterMarkOf(_))),
             moves: Vec::new(),
         };
         for (column, metric) in metrics.iter().enumerate() {

@@ -15,7 +15,7 @@ use super::baseline::{AttachBaseline, BASED};
 use super::batches::Batches;
 use super::stream::{array, decode, without_sequence};
 use super::{Entry, Error, Recording};
-use crate::catalog::{Kind, Scope, Sense, all_groups};
+use crate::catalog::{Kind, MetricRelation, Scope, all_groups};
 use crate::model::Table;
 
 /// The complete batches of one stream, since weigh attached.
@@ -39,7 +39,7 @@ impl BaselinedBatches {
         scope: Scope,
     ) -> Result<Option<BaselinedBatches>, Error> {
         let Some(batches) = recording.batches(scope)? else { return Ok(None) };
-        let attached = recording.manifest().came.filter(|_| BASED.contains(&scope));
+        let attached = recording.manifest().attach_clock_ticks.filter(|_| BASED.contains(&scope));
         let started = recording.manifest().started.as_nanosecond().max(0);
         let baseline = attached.map(|attached| Subtraction {
             baseline: AttachBaseline::new(attached),
@@ -105,8 +105,8 @@ impl Subtraction {
         }
         let mut columns = batch.columns().to_vec();
         for (metric, column) in self.table.metrics().iter().zip(self.table.columns()) {
-            let is_based =
-                metric.kind == Kind::Counter || matches!(metric.sense, Sense::HighWater(_));
+            let is_based = metric.kind == Kind::Counter
+                || matches!(metric.relation, MetricRelation::HighWaterMarkOf(_));
             let place = batch.schema().index_of(&metric.column()).ok();
             if let Some(place) = place.filter(|_| is_based) {
                 columns[place] = array(metric, column);
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn exported_counters_of_an_attached_run_are_those_of_its_replay() {
         let mut run = FakeRun::new();
-        run.manifest.came = Some(5000);
+        run.manifest.attach_clock_ticks = Some(5000);
         run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "child");
         run.sample(0.5, |tick| {
             cpu(tick, MAIN, 100.0, 0.0);
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn exported_tables_have_no_sequence_numbers() {
-        for came in [None, Some(5000)] {
+        for attach_clock_ticks in [None, Some(5000)] {
             let mut run = FakeRun::new();
-            run.manifest.came = came;
+            run.manifest.attach_clock_ticks = attach_clock_ticks;
             run.starts(0.0, MAIN, "work").sample(0.5, |tick| cpu(tick, MAIN, 3.0, 0.0));
             let directory = tempfile::tempdir().unwrap();
             let recording = run.record(&directory.path().join("run"));

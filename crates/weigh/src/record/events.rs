@@ -247,7 +247,7 @@ pub struct Account {
 
 impl Account {
     /// The same, where children that are not the command's were reaped and had this size.
-    pub fn not_below(self, bytes: u64) -> Account {
+    pub fn raise_rss_floor(self, bytes: u64) -> Account {
         Account { rss_before_exec_bytes: self.rss_before_exec_bytes.max(bytes), ..self }
     }
 }

@@ -110,7 +110,7 @@ impl Losses {
                 self.push_changed(of, why);
             }
             None if integrity.closed => {
-                let why = format!("{} does not say what {file} was", integrity::FILE);
+                let why = format!("{} has no checksum of {file}", integrity::FILE);
                 self.push_changed(of, why);
             }
             // It still runs, or was never finished.
@@ -132,7 +132,7 @@ impl Losses {
                 Integrity::default()
             }
             None if recording.manifest().sealed => {
-                losses.push(LossScope::Everything, format!("{} is not there", integrity::FILE));
+                losses.push(LossScope::Everything, format!("{} does not exist", integrity::FILE));
                 Integrity::default()
             }
             None => Integrity::default(),
@@ -188,12 +188,12 @@ impl Losses {
             return;
         }
         if torn > 0 {
-            self.push(LossScope::Events, format!("{file}: {torn} bytes at the end are not whole"));
+            self.push(LossScope::Events, format!("{file}: the last {torn} bytes are incomplete"));
         }
         if strange > 0 {
             self.push_changed(
                 LossScope::Events,
-                format!("{file}: {strange} lines make no sense to this weigh"),
+                format!("{file}: {strange} lines cannot be parsed"),
             );
         }
     }
@@ -211,7 +211,7 @@ impl Losses {
             let catalogue = &recording.manifest().catalogue;
             let is_recorded = catalogue.iter().any(|metric| metric.name.starts_with(&prefix));
             if integrity.files.contains_key(&file) || is_recorded {
-                self.push(of, format!("{file} is not there"));
+                self.push(of, format!("{file} does not exist"));
             }
             return;
         }
@@ -226,15 +226,15 @@ impl Losses {
         }
         if batches.torn > 0 {
             let torn = batches.torn;
-            self.push(of, format!("{file}: {torn} bytes at the end are not whole"));
+            self.push(of, format!("{file}: the last {torn} bytes are incomplete"));
         }
         if batches.skipped > 0 {
             let skipped = batches.skipped;
-            self.push_changed(of, format!("{file}: {skipped} bytes make no sense"));
+            self.push_changed(of, format!("{file}: {skipped} bytes are not valid Arrow data"));
         }
         let damaged = batches.by_ref().filter(Result::is_err).count();
         if damaged > 0 {
-            self.push_changed(of, format!("{file}: {damaged} batches make no sense"));
+            self.push_changed(of, format!("{file}: {damaged} batches cannot be decoded"));
         }
     }
 }

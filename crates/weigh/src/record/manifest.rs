@@ -47,8 +47,8 @@ pub struct Manifest {
     pub target: Option<Target>,
     /// Clock ticks from boot to when weigh attached: what a process used before is not the run's.
     /// Null when weigh started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub came: Option<u64>,
+    #[serde(rename = "came", default, skip_serializing_if = "Option::is_none")]
+    pub attach_clock_ticks: Option<u64>,
     /// From when the recorded counters of processes and cgroups count.
     #[serde(default)]
     pub counters: CounterOrigin,
@@ -155,7 +155,7 @@ impl Manifest {
             command: settings.command_lines.then(|| command.to_vec()),
             user: None,
             target: None,
-            came: None,
+            attach_clock_ticks: None,
             counters: CounterOrigin::default(),
             pid: 0,
             process_started: 0,
@@ -228,7 +228,7 @@ impl Manifest {
 
     /// Clock ticks from boot to the run's zero.
     pub fn zero(&self) -> u64 {
-        self.came.unwrap_or(self.process_started)
+        self.attach_clock_ticks.unwrap_or(self.process_started)
     }
 }
 

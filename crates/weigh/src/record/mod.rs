@@ -50,7 +50,7 @@ pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
 #[cfg(test)]
 pub(crate) use run_end::{AttachEnd, CommandEnd};
-pub use run_end::{Reaping, RunAccount, RunEnd, StopReason};
+pub use run_end::{FinalCounters, Reaping, RunEnd, StopReason};
 pub(crate) use stream::batch;
 pub use target::{Member, Target};
 pub use writer::{FLUSH_EVERY, Writer};

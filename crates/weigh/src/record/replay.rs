@@ -36,7 +36,7 @@ impl<'a> Replay<'a> {
     /// subtracted.
     pub fn of(recording: &'a Recording, groups: &[&'static [Metric]]) -> Result<Replay<'a>, Error> {
         // What processes used before weigh attached is not the run's.
-        let baseline = recording.manifest().came.map(AttachBaseline::new);
+        let baseline = recording.manifest().attach_clock_ticks.map(AttachBaseline::new);
         Ok(Replay { baseline, ..Replay::as_recorded(recording, groups)? })
     }
 

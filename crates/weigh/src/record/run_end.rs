@@ -30,16 +30,16 @@ pub struct RunEnd {
     /// Processes that still run.
     pub left: Vec<u32>,
     /// Whether processes may have started and exited between two ticks.
-    pub some_unseen: bool,
+    pub may_miss_processes: bool,
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
     /// The exact counts of a command that weigh started.
-    pub account: Option<Box<RunAccount>>,
+    pub account: Option<Box<FinalCounters>>,
 }
 
 /// What was counted of a command that weigh started and reaped.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunAccount {
+pub struct FinalCounters {
     /// What everything that weigh reaped used, from `wait4`.
     pub reaped: Usage,
     /// I/O of everything that weigh reaped.
@@ -55,7 +55,7 @@ pub struct RunAccount {
     pub helpers: HelperUsage,
 }
 
-impl RunAccount {
+impl FinalCounters {
     /// A size that `wait4` reports of the command's process, if it is the command's and not from
     /// before exec.
     ///
@@ -74,9 +74,11 @@ pub enum StopReason {
     /// All of the target exited.
     Ended,
     /// The requested duration is over.
-    Time,
+    #[serde(rename = "time")]
+    TimeLimit,
     /// weigh was asked to stop.
-    Asked,
+    #[serde(rename = "asked")]
+    StopRequested,
 }
 
 /// When the command and the last process were reaped, from the events of a run.
@@ -132,7 +134,8 @@ pub(crate) struct CommandEnd {
     pub(crate) task_clock_seconds: Option<f64>,
     pub(crate) io: Option<Io>,
     pub(crate) left: Vec<u32>,
-    pub(crate) some_unseen: bool,
+    #[serde(rename = "some_unseen")]
+    pub(crate) may_miss_processes: bool,
     pub(crate) rss_before_exec_bytes: u64,
     #[serde(default)]
     pub(crate) cpu_before_exec_seconds: f64,
@@ -152,7 +155,8 @@ pub(crate) struct AttachEnd {
     #[serde(default)]
     pub(crate) task_clock_began_seconds: Option<f64>,
     pub(crate) left: Vec<u32>,
-    pub(crate) some_unseen: bool,
+    #[serde(rename = "some_unseen")]
+    pub(crate) may_miss_processes: bool,
     pub(crate) monitor_cpu_seconds: f64,
 }
 
@@ -167,9 +171,9 @@ impl From<CommandEnd> for RunEnd {
             // The clock of a command counts from its exec on.
             task_clock_began_seconds: end.task_clock_seconds.map(|_| 0.0),
             left: end.left,
-            some_unseen: end.some_unseen,
+            may_miss_processes: end.may_miss_processes,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
-            account: Some(Box::new(RunAccount {
+            account: Some(Box::new(FinalCounters {
                 reaped: end.reaped,
                 io: end.io,
                 rss_before_exec_bytes: end.rss_before_exec_bytes,
@@ -190,7 +194,7 @@ impl From<AttachEnd> for RunEnd {
             task_clock_seconds: end.task_clock_seconds,
             task_clock_began_seconds: end.task_clock_began_seconds,
             left: end.left,
-            some_unseen: end.some_unseen,
+            may_miss_processes: end.may_miss_processes,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
             account: None,
         }
@@ -217,7 +221,7 @@ impl From<RunEnd> for RunEndEvent {
                 task_clock_seconds: end.task_clock_seconds,
                 io: account.io,
                 left: end.left,
-                some_unseen: end.some_unseen,
+                may_miss_processes: end.may_miss_processes,
                 rss_before_exec_bytes: account.rss_before_exec_bytes,
                 cpu_before_exec_seconds: account.cpu_before_exec_seconds,
                 helpers: account.helpers,
@@ -230,7 +234,7 @@ impl From<RunEnd> for RunEndEvent {
                 task_clock_seconds: end.task_clock_seconds,
                 task_clock_began_seconds: end.task_clock_began_seconds,
                 left: end.left,
-                some_unseen: end.some_unseen,
+                may_miss_processes: end.may_miss_processes,
                 monitor_cpu_seconds: end.monitor_cpu_seconds,
             }),
         }
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn end_of_an_attached_target_is_a_watch_end_and_has_no_account() {
         let (entry, end) = read(ATTACHED);
-        assert_eq!((end.why, end.account), (Some(StopReason::Time), None));
+        assert_eq!((end.why, end.account), (Some(StopReason::TimeLimit), None));
         assert_eq!(serde_json::to_string(&entry).unwrap(), ATTACHED);
     }
 

@@ -78,7 +78,7 @@ fn listed(words: &[String]) -> String {
 impl Target {
     /// What happened to it, in a verb before [`Target::words`].
     pub fn verb(&self) -> &'static str {
-        if matches!(self, Target::Merged { .. }) { "merged" } else { "followed" }
+        if matches!(self, Target::Merged { .. }) { "merged" } else { "monitored" }
     }
 
     /// What it is, for people who read a summary.
@@ -89,7 +89,7 @@ impl Target {
                 let noun = if pids.len() == 1 { "process" } else { "processes" };
                 format!("{noun} {}", pids.join(", "))
             }
-            Target::Cgroup { path } => format!("control group {path}"),
+            Target::Cgroup { path } => format!("cgroup {path}"),
             Target::Programs { names, under: None } => listed(names),
             Target::Programs { names, under: Some(pid) } => {
                 format!("{} under process {pid}", listed(names))

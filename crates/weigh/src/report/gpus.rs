@@ -11,7 +11,7 @@ use crate::text::{printable, wrap};
 
 const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
-    header: ["GPU", "memory", "full", "busy", "peak", "power", "energy", "temp"],
+    header: ["GPU", "memory", "used", "util", "peak", "power", "energy", "temp"],
     left_aligned: &[0],
     elastic: 0,
 };
@@ -23,9 +23,9 @@ const LISTED: usize = 10;
 /// laptops, does not: the run had no memory on it, and its utilisation is unknown.
 pub(super) fn worth_reporting(summary: &Summary) -> bool {
     let value = |id| summary.figures.value(id);
-    let says_how_busy = value(FigureId::GpuUtilizationMean).is_some();
+    let has_utilization = value(FigureId::GpuUtilizationMean).is_some();
     let may_be_used = value(FigureId::GpuMemoryPeak) != Some(0.0);
-    !summary.gpus.is_empty() && (says_how_busy || may_be_used)
+    !summary.gpus.is_empty() && (has_utilization || may_be_used)
 }
 
 /// Each GPU, with all of its load, and the processes of the run on it.
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "  GPU              memory  full  busy  peak  power  energy  temp",
+                "  GPU              memory  used  util  peak  power  energy  temp",
                 "  nvidia0        40.0 GiB  50 %  50 %     -      -  123 kJ     -",
                 "    4711 python  3.00 GiB           -",
                 "  nvidia1        40.0 GiB  50 %  50 %     -      -  123 kJ     -",

@@ -6,7 +6,7 @@ use super::columns::TextColumns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
 use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
-use crate::summary::phases::{Named, Statistics};
+use crate::summary::phases::{PhaseStatistics, Statistics};
 use crate::summary::{Method, Summary};
 use crate::text::{ellipsize, printable};
 
@@ -47,11 +47,11 @@ pub fn table(summary: &Summary, style: Style, every: bool) -> String {
 }
 
 /// The phases in the summary of a run: a line for each name.
-pub(super) fn lines(named: &[Named], style: Style) -> Vec<(String, String)> {
+pub(super) fn lines(named: &[PhaseStatistics], style: Style) -> Vec<(String, String)> {
     named.iter().map(|named| (printable(&named.name), line(named, style))).collect()
 }
 
-fn line(named: &Named, style: Style) -> String {
+fn line(named: &PhaseStatistics, style: Style) -> String {
     let figure = |id| named.figures.get(id).copied().unwrap_or_default();
     let (cpu, peak) = (figure(FigureId::CpuTime), figure(FigureId::MemoryPeak));
     let method = |of: &Statistics| {
@@ -69,12 +69,12 @@ fn line(named: &Named, style: Style) -> String {
 }
 
 /// Names in nesting order, with their depth; the parent is that of a name's first phase.
-pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
+pub(super) fn nested(named: &[PhaseStatistics]) -> Vec<(usize, &PhaseStatistics)> {
     fn below<'a>(
-        all: &'a [Named],
+        all: &'a [PhaseStatistics],
         parent: Option<&str>,
         depth: usize,
-        out: &mut Vec<(usize, &'a Named)>,
+        out: &mut Vec<(usize, &'a PhaseStatistics)>,
     ) {
         for (place, one) in all.iter().enumerate() {
             // Only an earlier name can be the parent, so there are no cycles.
@@ -93,13 +93,13 @@ pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
     out
 }
 
-fn aligned(named: &[Named], style: Style) -> String {
+fn aligned(named: &[PhaseStatistics], style: Style) -> String {
     let rows = nested(named).into_iter().map(|(depth, one)| row(depth, one, style));
     let rows: Vec<[String; 6]> = rows.collect();
     COLUMNS.lines(&rows, style, |_| true)
 }
 
-fn row(depth: usize, named: &Named, style: Style) -> [String; 6] {
+fn row(depth: usize, named: &PhaseStatistics, style: Style) -> [String; 6] {
     let time = &named.duration_seconds;
     let figure = |id| named.figures.get(id).copied().unwrap_or_default();
     let (cpu, memory) = (figure(FigureId::CpuTime), figure(FigureId::MemoryPeak));
@@ -131,7 +131,7 @@ fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> S
 }
 
 /// Notes about overlap, missing ends, failures and methods, where they apply.
-fn notes(named: &[Named], style: Style) -> Vec<String> {
+fn notes(named: &[PhaseStatistics], style: Style) -> Vec<String> {
     let mut notes = Vec::new();
     for one in named {
         let name = ellipsize(&printable(&one.name), 20);
@@ -164,7 +164,7 @@ fn notes(named: &[Named], style: Style) -> Vec<String> {
 }
 
 /// Every figure of one name.
-fn figures(named: &Named, style: Style) -> String {
+fn figures(named: &PhaseStatistics, style: Style) -> String {
     let mut out = format!("\n  {}\n", style.paint(BOLD, &printable(&named.name)));
     let mut rows = vec![(FigureId::Duration, &named.duration_seconds)];
     rows.extend(named.figures.iter());

@@ -4,7 +4,7 @@ use super::document::{LEADING_CHAPTER, OWN_CHAPTER, ReportChapter, marks};
 use super::gpus::worth_reporting;
 use super::{Document, ProcessTable};
 use crate::catalog::all_groups;
-use crate::plot::{CPU, Gallery, Gatherer, MEMORY};
+use crate::plot::{CPU, ChartBuilder, MEMORY, RunCharts};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
 use crate::summary::Accumulator;
@@ -16,14 +16,14 @@ pub fn read(
     mut progress: impl FnMut(f64),
 ) -> Result<Document, Error> {
     let (manifest, groups) = (recording.manifest(), all_groups());
-    let mut accumulator = Accumulator::of(recording);
+    let mut accumulator = Accumulator::for_recording(recording);
     let mut process_table = ProcessTable::new(manifest);
-    let mut gatherer = Gatherer::new(manifest, &groups, &[]).in_units(units);
+    let mut chart_builder = ChartBuilder::new(manifest, &groups, &[]).in_units(units);
     let end = recording.entries().last().map_or(f64::INFINITY, |entry| entry.seconds);
     let frames = recording.replay(&groups, |frame| {
         accumulator.frame(frame);
         process_table.frame(frame);
-        gatherer.frame(frame, &accumulator);
+        chart_builder.frame(frame, &accumulator);
         progress((frame.at() / end).min(1.0));
     })?;
     let summary = accumulator.finish(frames.live());
@@ -34,7 +34,7 @@ pub fn read(
     }
     let worth_reporting = worth_reporting(&summary);
     let chapters =
-        chapters(gatherer.finish(&summary.figures), &manifest.host.name, worth_reporting);
+        chapters(chart_builder.finish(&summary.figures), &manifest.host.name, worth_reporting);
     let mut document = Document::of(manifest, &summary, &processes, chapters, units);
     document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
     Ok(document)
@@ -45,8 +45,8 @@ const LEADING_OF_GPUS: usize = 2;
 
 /// First the charts that every run is judged by, then those of the run, of GPUs, of its node and of
 /// weigh itself. GPUs that are not worth reporting come after the node.
-fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<ReportChapter> {
-    let Gallery { mut run, mut gpus, node, own } = gallery;
+fn chapters(run_charts: RunCharts, host: &str, gpus_worth_reporting: bool) -> Vec<ReportChapter> {
+    let RunCharts { mut run, mut gpus, node, own } = run_charts;
     let mut leading = Vec::new();
     for name in [CPU, MEMORY] {
         let place = run.iter().position(|chart| chart.name == name);

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
-use crate::summary::phases::Named;
+use crate::summary::phases::PhaseStatistics;
 use crate::summary::{Figure, Finding, Method, Run, RunOutcome, Severity, Summary};
 use crate::text::{ellipsize_middle, printable, wrap};
 
@@ -104,7 +104,7 @@ pub(super) fn heading(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
     let outcome = run.outcome();
     let colour = match outcome {
-        RunOutcome::Well | RunOutcome::Followed(_) => GREEN,
+        RunOutcome::Success | RunOutcome::MonitoringEnded(_) => GREEN,
         RunOutcome::Failed(_) | RunOutcome::Killed(_) => RED,
         RunOutcome::NotRecorded | RunOutcome::Stopped(_) => YELLOW,
     };
@@ -201,7 +201,7 @@ impl SummaryText {
 
         let cpu = get(FigureId::CpuTime);
         let is_open = cpu.method == Some(Method::Exact) && cpu.upper.is_none();
-        let open = (is_open && (several || summary.processes.some_unseen))
+        let open = (is_open && (several || summary.processes.may_miss_processes))
             .then(|| "at least: auto-reaped children are not counted".to_owned());
         let share = share_of_cores(summary);
         self.figure("CPU time", cpu, quantity::seconds, &join(&[share, open]));
@@ -219,7 +219,7 @@ impl SummaryText {
             if [threads, files].into_iter().any(is_lower_bound) { "at least " } else { "" };
         let note = join(&[
             processes
-                .some_unseen
+                .may_miss_processes
                 .then(|| "at least: short-lived processes may be missing".to_owned()),
             (!peak.is_empty()).then(|| format!("peak {at_least}{peak}")),
         ]);
@@ -296,7 +296,7 @@ impl SummaryText {
         let get = |id| summary.figures.get(id).unwrap_or(&none);
         let system = summary.parts.system.figures.get(FigureId::GpuMemoryPeak).unwrap_or(&none);
         let style = self.style;
-        let reporting = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
+        let reporting = summary.gpus.iter().filter(|gpu| gpu.has_utilization());
         let mut means: Vec<f64> = reporting.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
         means.sort_by(f64::total_cmp);
         let of = match means[..] {
@@ -413,7 +413,7 @@ impl SummaryText {
         self.line("weigh", &quantity::seconds(monitor.cpu_seconds), "", &note);
     }
 
-    fn phases(&mut self, phases: &[Named]) {
+    fn phases(&mut self, phases: &[PhaseStatistics]) {
         let shown = &phases[..phases.len().min(MAX_PHASES)];
         for (name, note) in super::phases::lines(shown, self.style) {
             self.line("phase", &name, "", &note);
@@ -615,8 +615,12 @@ mod tests {
         ] {
             *summary.figures.entry(id) = figure;
         }
-        summary.processes =
-            crate::summary::Processes { total: 5, peak: 4, some_unseen: true, ..summary.processes };
+        summary.processes = crate::summary::Processes {
+            total: 5,
+            peak: 4,
+            may_miss_processes: true,
+            ..summary.processes
+        };
         summary.findings = vec![Finding {
             code: "x".to_owned(),
             severity: Severity::Warning,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use super::watch::Watch;
+use super::sampling_loop::SamplingLoop;
 use crate::host::clock::Offsets;
 use crate::model::FaultSource;
 use crate::record::events::{Helper, HelperUsage};
@@ -35,7 +35,11 @@ struct Steps {
 
 impl Control {
     /// Receives what is sent through a pipe; a fault says why there is none.
-    pub(super) fn take_inbox(&mut self, watch: &mut Watch, inbox: Result<Inbox, record::Error>) {
+    pub(super) fn take_inbox(
+        &mut self,
+        watch: &mut SamplingLoop,
+        inbox: Result<Inbox, record::Error>,
+    ) {
         self.inbox = watch.or_fault(FaultSource::Inbox, inbox);
     }
 
@@ -45,14 +49,14 @@ impl Control {
     }
 
     /// Handles the messages that have arrived.
-    pub(super) fn receive(&mut self, watch: &mut Watch) {
+    pub(super) fn receive(&mut self, watch: &mut SamplingLoop) {
         let now = watch.now();
         let messages = self.inbox.as_mut().map_or_else(Vec::new, |inbox| inbox.take(now));
         self.handle(watch, messages);
     }
 
     /// Handles messages; a phase start or end triggers a sample.
-    pub(super) fn handle(&mut self, watch: &mut Watch, messages: Vec<ControlMessage>) {
+    pub(super) fn handle(&mut self, watch: &mut SamplingLoop, messages: Vec<ControlMessage>) {
         let mut at_a_boundary = false;
         for message in messages {
             if matches!(message.event, Event::PhaseCommand { .. }) {
@@ -66,13 +70,13 @@ impl Control {
         // own.
         if at_a_boundary {
             if let Some(processes) = &mut watch.collectors.processes {
-                processes.want_footprint();
+                processes.request_pss_uss();
             }
             watch.take_tick();
         }
     }
 
-    fn handle_message(&mut self, watch: &mut Watch, message: ControlMessage) {
+    fn handle_message(&mut self, watch: &mut SamplingLoop, message: ControlMessage) {
         let sent = Duration::from_nanos(Offsets::own().from_machine(message.nanoseconds));
         let sent = sent.saturating_sub(watch.begin);
         let at = not_before_the_last_tick(watch, sent.min(watch.now()));
@@ -106,7 +110,7 @@ impl Control {
             }
             Event::PhaseEnd { id, usage, end, account } => {
                 self.end_step(watch, &id, at);
-                let account = account.map(|account| account.not_below(self.largest_helper));
+                let account = account.map(|account| account.raise_rss_floor(self.largest_helper));
                 Event::PhaseEnd { id, usage, end, account }
             }
             Event::PhaseCommand { id, pid, started } => {
@@ -119,14 +123,14 @@ impl Control {
         watch.entry(Entry { data, ..Entry::new(at, event) });
     }
 
-    fn end_step(&mut self, watch: &mut Watch, around: &str, at: Duration) {
+    fn end_step(&mut self, watch: &mut SamplingLoop, around: &str, at: Duration) {
         if let Some(id) = self.steps.open.remove(around) {
             watch.event(at, Event::PhaseEnd { id, usage: None, end: None, account: None });
         }
     }
 
     /// Handles the messages that were sent before the end and not received yet.
-    pub(super) fn finish(&mut self, watch: &mut Watch) {
+    pub(super) fn finish(&mut self, watch: &mut SamplingLoop) {
         self.receive(watch);
         let dropped = self.inbox.take().map_or(0, |inbox| inbox.dropped());
         if dropped > 0 {
@@ -138,7 +142,7 @@ impl Control {
     }
 
     /// The run is over, and with it every step.
-    pub(super) fn end_steps(&mut self, watch: &mut Watch, at: Duration) {
+    pub(super) fn end_steps(&mut self, watch: &mut SamplingLoop, at: Duration) {
         let at = not_before_the_last_tick(watch, at);
         while let Some(around) = self.steps.open.keys().next().cloned() {
             self.end_step(watch, &around, at);
@@ -148,7 +152,7 @@ impl Control {
 
 /// A message that was sent before the last sample and received after it comes after it: time does
 /// not run backwards for readers.
-fn not_before_the_last_tick(watch: &Watch, at: Duration) -> Duration {
+fn not_before_the_last_tick(watch: &SamplingLoop, at: Duration) -> Duration {
     at.max(watch.tick.at)
 }
 

@@ -3,16 +3,16 @@
 //! [`run`] takes over the process it is called in: it becomes a child subreaper, handles the
 //! signals, and releases the streams that are the command's.
 
+mod attach;
 mod control;
-mod follow;
 mod live;
 mod monitor;
 mod occupants;
 pub mod phase;
 mod requests;
+mod sampling_loop;
 mod schedule;
 mod session;
-mod watch;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -22,10 +22,13 @@ use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
 use crate::collect::packets::Packets;
 use crate::collect::processes::ProcessCollector;
+pub use crate::collect::rule::ProgramRule;
 use crate::collect::sockets::{SocketBaseline, Sockets};
 use crate::collect::task_clock::RunClock;
 use crate::collect::{self, Collectors, Selection, gpu};
 use crate::host::cgroup::Cgroup;
+pub use crate::host::cgroup::NoCgroup;
+pub use crate::host::child::Error as CommandError;
 use crate::host::child::{self, ForkedChild, Inherited, Original, Replacement};
 use crate::host::environment::{self, INBOX_VARIABLE, RUN_VARIABLE};
 use crate::host::hardware::Live;
@@ -42,11 +45,11 @@ use crate::record::inbox::{self, Inbox};
 use crate::record::manifest::Manifest;
 use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
-pub use follow::{AttachTarget, Follow, follow};
+pub use attach::{AttachOptions, AttachTarget, attach};
 pub use live::{LiveEvent, LiveMemory, LiveObserver, LiveValues};
-use monitor::{Inheritance, Monitor};
+use monitor::{Monitor, PreRunBaseline};
+use sampling_loop::SamplingLoop;
 pub use session::{OpenPhase, PhaseId, Session};
-use watch::Watch;
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +85,7 @@ pub enum Error {
     OwnGroup(#[from] run_cgroup::CgroupRefusal),
     /// It is not a cgroup.
     #[error(transparent)]
-    Group(#[from] host::cgroup::NoCgroup),
+    Group(#[from] NoCgroup),
     /// The machine's `/proc` does not show the target.
     #[error("{OTHER_NAMESPACE}")]
     OtherNamespace,
@@ -221,7 +224,7 @@ fn measure(
     let sees_itself = own::proc_is_our_pid_namespace(&host.proc);
     let mut processes = (collects(SourceId::Process) && sees_itself)
         .then(|| ProcessCollector::before_run(&host, settings));
-    let inheritance = Inheritance::now(&host);
+    let inheritance = PreRunBaseline::now(&host);
     let discard = |directory: Option<PathBuf>| {
         directory.iter().for_each(|directory| files::discard(directory, made));
     };
@@ -244,7 +247,7 @@ fn measure(
     }
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(root));
     if let Err(error) = own::release_stdio(caller.keeps_stderr) {
-        warnings.push(format!("cannot let go of the command's streams: {error}"));
+        warnings.push(format!("cannot close the command's streams: {error}"));
     }
     let main = processes.as_mut().map(|processes| {
         processes.begin(&host, root, limits::open_files().saturating_sub(RESERVED_DESCRIPTORS))
@@ -266,7 +269,7 @@ fn measure(
     let mut collectors = Collectors::new(settings, sources.iter().copied());
     collectors.processes = processes;
     collectors.cgroup = group.map(|own| CgroupCollector::of_own(own.group.clone()));
-    let mut watch = Watch::new(host, begin, settings, &manifest, tick, collectors, writer);
+    let mut watch = SamplingLoop::new(host, begin, settings, &manifest, tick, collectors, writer);
     watch.observe(observer);
     if let Some(own) = own_group.as_ref().filter(|_| collects(SourceId::Packets)) {
         watch.collectors.packets = watch.or_fault(SourceId::Packets, Packets::of(own));
@@ -281,8 +284,7 @@ fn measure(
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
     if let Some(why) = refusal {
-        monitor
-            .fault(SourceId::Cgroup, format!("the command has no control group of its own: {why}"));
+        monitor.fault(SourceId::Cgroup, format!("the command has no cgroup of its own: {why}"));
     }
     if let Err(error) = subreaper {
         monitor.lose_orphans(&error);

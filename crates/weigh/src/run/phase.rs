@@ -223,7 +223,7 @@ fn observed(
     };
     out_of_memory::end_with(end);
     let at = HostClock::Monotonic.now();
-    usage.take_off(pause.cpu.as_secs_f64());
+    usage.subtract_pre_exec(pause.cpu.as_secs_f64());
     let reaped = host.as_ref().and_then(|host| own::reaped_io(host).ok());
     let io = reaped.zip(io_before).map(|(io, before)| io.less(&before).less(&PreExecUsage::IO));
     let last = NotOwn {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::watch::ENDS;
+use super::sampling_loop::ENDS;
 use crate::host::signals::Signals;
 use crate::record::inbox::ControlMessage;
 use crate::summary::Summary;

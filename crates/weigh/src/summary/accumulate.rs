@@ -4,7 +4,7 @@
 
 use super::curve::Rate;
 use super::exited_usage::ExitedUsage;
-use super::gpus::{self, GpuFold, RunRole};
+use super::gpus::{self, GpuAccumulator, RunRole};
 use super::group::CgroupUsage;
 use super::helpers::Helpers;
 use super::memory_growth::MemoryTrend;
@@ -13,14 +13,17 @@ use super::phases::{self, PhaseSample, Phases};
 use super::sample_times::SampleTimes;
 use super::tools::Tools;
 use super::tree::{RunTree, high_water_read};
-use super::{Left, MonitorCost, Processes, Run, RunTotals, Summary, figures, findings, lossy};
+use super::{
+    MonitorCost, NamedProcess, Processes, Run, RunTotals, Summary, figures, findings, lossy,
+};
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp, RunTotalCpu};
 use crate::catalog::{Scope, SourceId};
 use crate::model::live::LiveProcesses;
 use crate::model::{End, Facts, FaultSource, ProcessId, Tick, Usage};
 use crate::record::events::Victim;
 use crate::record::{
-    Entry, Event, Frame, Losses, Manifest, Moment, Reaping, Recording, RunAccount, RunEnd, Target,
+    Entry, Event, FinalCounters, Frame, Losses, Manifest, Moment, Reaping, Recording, RunEnd,
+    Target,
 };
 
 /// Everything the summary needs.
@@ -51,10 +54,10 @@ pub struct Accumulator {
     /// Processes of the run's cgroup that were OOM-killed.
     oom_kills: Option<u64>,
     /// Processes that the kernel reports as OOM-killed.
-    victims: Vec<Left>,
+    victims: Vec<NamedProcess>,
     /// Processes that were killed by SIGKILL, from any sender.
-    killed: Vec<Left>,
-    pub(super) gpus: GpuFold,
+    killed: Vec<NamedProcess>,
+    pub(super) gpus: GpuAccumulator,
     pub(super) end: Option<RunEnd>,
     /// The time of the last sample or event.
     pub(super) last: f64,
@@ -91,9 +94,9 @@ fn tree(manifest: &Manifest) -> RunTree {
 }
 
 /// A process by its pid, with its name while it is alive.
-fn left(pid: u32, live: &LiveProcesses) -> Left {
+fn left(pid: u32, live: &LiveProcesses) -> NamedProcess {
     let name = live.with_pid(pid).map_or("?", |process| &process.name);
-    Left { pid, name: name.to_owned() }
+    NamedProcess { pid, name: name.to_owned() }
 }
 
 impl Accumulator {
@@ -112,7 +115,7 @@ impl Accumulator {
             reaping: Reaping::default(),
             node: Node::default(),
             group: CgroupUsage::of(manifest.target.is_none()),
-            gpus: GpuFold::new(manifest.interval_seconds, manifest.is_merged()),
+            gpus: GpuAccumulator::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),
@@ -134,7 +137,7 @@ impl Accumulator {
     }
 
     /// Before the first record of a recording, which may be incomplete.
-    pub fn of(recording: &Recording) -> Accumulator {
+    pub fn for_recording(recording: &Recording) -> Accumulator {
         let losses = recording.losses().clone();
         Accumulator { losses, ..Accumulator::new(recording.manifest()) }
     }
@@ -177,7 +180,7 @@ impl Accumulator {
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             if let Some(time) = table.get::<RunCpu>(0).time {
                 // A helper that reports its usage has been counted for a while.
-                let time = self.helpers.less_cpu(time);
+                let time = self.helpers.cpu_without_helpers(time);
                 self.clock = Some(self.clock.map_or(time, |before| time.max(before)));
             }
             let packets = table.get::<RunNetwork>(0);
@@ -191,7 +194,7 @@ impl Accumulator {
             self.rates(at);
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
-            self.all_sampled(live, at, clock.map(|clock| self.helpers.less_cpu(clock)));
+            self.all_sampled(live, at, clock.map(|clock| self.helpers.cpu_without_helpers(clock)));
             self.tree.sample_completed(live);
             if let Some(memory) = self.tree.mean.now() {
                 self.memory_trend.add(memory, at, self.tree.alive(live));
@@ -244,12 +247,12 @@ impl Accumulator {
 
     /// CPU time of live and of reaped processes.
     fn cpu_summed(&self) -> f64 {
-        self.helpers.less_cpu(self.tree.cpu_of_alive() + self.reaped.cpu_seconds())
+        self.helpers.cpu_without_helpers(self.tree.cpu_of_alive() + self.reaped.cpu_seconds())
     }
 
     /// CPU time of the cgroup.
     pub(super) fn group_cpu(&self) -> Option<f64> {
-        self.group.cpu.usage.map(|usage| self.helpers.less_cpu(usage))
+        self.group.cpu.usage.map(|usage| self.helpers.cpu_without_helpers(usage))
     }
 
     /// All processes were sampled, and the run's task clock was this.
@@ -259,7 +262,7 @@ impl Accumulator {
         let mut split = Usage { user_seconds, system_seconds, ..self.reaped };
         split.user_seconds += self.reaped.user_seconds;
         split.system_seconds += self.reaped.system_seconds;
-        let split = self.helpers.less_usage(&split);
+        let split = self.helpers.usage_without_helpers(&split);
         let of_helpers = self.helpers.io().counts();
         let less = |io: [f64; 6]| {
             std::array::from_fn(|which| (io[which] - of_helpers[which] as f64).max(0.0))
@@ -272,7 +275,7 @@ impl Accumulator {
             split: (split.user_seconds, split.system_seconds),
             io: self.tree.io().map(less),
             alive,
-            elsewhere: self.node.elsewhere_so_far(),
+            irq_and_steal: self.node.irq_and_steal_so_far(),
         };
         self.phases.add_sample(sample, &self.tree, live);
     }
@@ -318,20 +321,20 @@ impl Accumulator {
             Event::OutOfMemory { kills, victims } => {
                 *self.oom_kills.get_or_insert(0) += kills;
                 let named = victims.iter().cloned();
-                self.victims.extend(named.map(|Victim { pid, name }| Left { pid, name }));
+                self.victims.extend(named.map(|Victim { pid, name }| NamedProcess { pid, name }));
             }
             Event::Gpu(gpu) => self.gpus.add_gpu(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
-            Event::RunEnd(end) => self.closes(end.clone(), live, at),
+            Event::RunEnd(end) => self.on_run_end(end.clone(), live, at),
         }
     }
 
-    fn closes(&mut self, mut end: RunEnd, live: &LiveProcesses, at: f64) {
+    fn on_run_end(&mut self, mut end: RunEnd, live: &LiveProcesses, at: f64) {
         if let Some(account) = &end.account {
             // Events may be lost; the final counters are complete.
             self.helpers = Helpers::of(account.helpers);
         }
-        let clock = end.task_clock_seconds.map(|clock| self.helpers.less_cpu(clock));
+        let clock = end.task_clock_seconds.map(|clock| self.helpers.cpu_without_helpers(clock));
         end.task_clock_seconds = clock;
         end.measured_seconds = Some(self.reaping.measured_seconds(&end, at));
         if !self.losses.is_empty() {
@@ -361,7 +364,7 @@ impl Accumulator {
     }
 
     /// The exact `wait4` counters of a command that weigh started, once it has ended.
-    pub(super) fn account(&self) -> Option<&RunAccount> {
+    pub(super) fn account(&self) -> Option<&FinalCounters> {
         self.end.as_ref()?.account.as_deref()
     }
 
@@ -381,14 +384,14 @@ impl Accumulator {
     /// The task clock runs on while an interrupt or another guest has the CPU; that is subtracted.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
         let reaped = self.reaped_and_alive()?;
-        let ahead = self.end.as_ref()?.task_clock_seconds? - reaped - self.node.elsewhere();
+        let ahead = self.end.as_ref()?.task_clock_seconds? - reaped - self.node.irq_and_steal();
         Some((ahead, reaped))
     }
 
     /// What weigh has reaped, and what the processes that are still alive have used.
     fn reaped_and_alive(&self) -> Option<f64> {
         let reaped = self.account()?.reaped.cpu_seconds();
-        Some(self.helpers.less_cpu(reaped + self.tree.cpu_of_alive()))
+        Some(self.helpers.cpu_without_helpers(reaped + self.tree.cpu_of_alive()))
     }
 
     /// Sampled CPU time of each process of the run since the command started.
@@ -438,8 +441,8 @@ impl Accumulator {
     }
 
     /// Whether processes may have started and exited between two ticks, or without a record of it.
-    pub(super) fn some_unseen(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.some_unseen)
+    pub(super) fn may_miss_processes(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.may_miss_processes)
             || self.lost_children() == Some(true)
             || self.processes_may_be_missing()
     }
@@ -558,12 +561,13 @@ impl Accumulator {
         let least = u64::from(self.manifest.target.is_none());
         // Processes without a recorded exit would be counted together with all that started later.
         let exits_may_be_missing = self.losses.concern_events();
-        let peak = if exits_may_be_missing { self.tree.most_with_rows } else { self.tree.most };
+        let peak =
+            if exits_may_be_missing { self.tree.peak_in_one_tick } else { self.tree.peak_alive };
         Processes {
             total: self.tree.total.max(least),
             peak: peak.max(least),
             // Processes that started after the last tick are not known.
-            some_unseen: self.end.is_none() || self.some_unseen(),
+            may_miss_processes: self.end.is_none() || self.may_miss_processes(),
             left: remaining.map(|&pid| left(pid, live)).collect(),
         }
     }

@@ -1,12 +1,12 @@
 //! Sums over several processes at one moment, and their peaks.
 
 use super::curve::Peak;
-use super::evidence::shared_counted_once;
+use super::evidence::pss_or_largest_rss;
 use crate::model::live::ProcessValues;
 
 /// Peaks of one part of the tree.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PeakLevels {
+pub(super) struct GaugePeaks {
     /// Resident memory, shared pages counted in full.
     pub rss: Peak,
     /// Proportional memory.
@@ -69,28 +69,29 @@ impl TreeSums {
 
     /// Resident memory with each shared page counted once, as far as that is known. The peak of a
     /// run has the same basis.
-    pub(super) fn shared_counted_once(&self) -> Option<f64> {
-        self.largest_process.map(|largest| shared_counted_once(self.pss_capped, largest))
+    pub(super) fn pss_or_largest_rss(&self) -> Option<f64> {
+        self.largest_process.map(|largest| pss_or_largest_rss(self.pss_capped, largest))
     }
 
-    /// Peaks of a part of the run: earlier samples do not count.
-    pub(super) fn raise_part_peaks(mut self, levels: &mut PeakLevels, at: f64) {
+    /// Raises the peaks of a phase. A carried-forward PSS is capped by the current RSS, because it may
+    /// be from before the phase.
+    pub(super) fn raise_part_peaks(mut self, gauge_peaks: &mut GaugePeaks, at: f64) {
         self.pss = self.pss_capped;
-        self.into(levels, at);
+        self.raise_gauge_peaks(gauge_peaks, at);
     }
 
-    /// Peaks of a part of the tree.
-    pub(super) fn into(self, levels: &mut PeakLevels, at: f64) {
+    /// Raises the peaks of a part of the tree.
+    pub(super) fn raise_gauge_peaks(self, gauge_peaks: &mut GaugePeaks, at: f64) {
         // A running process has memory: zero is what a zombie has.
         let of_living = |sum: Option<f64>| sum.filter(|_| self.rss != Some(0.0));
         for (sum, peak) in [
-            (of_living(self.rss), &mut levels.rss),
-            (of_living(self.pss), &mut levels.pss),
-            (of_living(self.uss), &mut levels.uss),
-            (self.swap, &mut levels.swap),
-            (self.hugetlb, &mut levels.hugetlb),
-            (self.threads, &mut levels.threads),
-            (self.files, &mut levels.files),
+            (of_living(self.rss), &mut gauge_peaks.rss),
+            (of_living(self.pss), &mut gauge_peaks.pss),
+            (of_living(self.uss), &mut gauge_peaks.uss),
+            (self.swap, &mut gauge_peaks.swap),
+            (self.hugetlb, &mut gauge_peaks.hugetlb),
+            (self.threads, &mut gauge_peaks.threads),
+            (self.files, &mut gauge_peaks.files),
         ] {
             if let Some(sum) = sum {
                 peak.add(sum, at);

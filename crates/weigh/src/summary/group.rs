@@ -1,7 +1,7 @@
 //! The monitored cgroup, as the summary keeps it.
 
+use super::counter_delta::CounterDelta;
 use super::curve::{Mean, Peak};
-use super::rise::CounterRise;
 use crate::catalog::metrics::{
     GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
 };
@@ -35,9 +35,9 @@ pub(super) struct CgroupUsage {
 /// Pressure stall time: some tasks for a CPU, all for memory, all for storage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PressureTime {
-    pub(super) cpu: CounterRise,
-    pub(super) memory: CounterRise,
-    pub(super) io: CounterRise,
+    pub(super) cpu: CounterDelta,
+    pub(super) memory: CounterDelta,
+    pub(super) io: CounterDelta,
 }
 
 impl CgroupUsage {
@@ -143,7 +143,7 @@ mod tests {
             let (source, why) = ((*source).to_owned(), (*why).to_owned());
             run.event(2.0, Event::Fault { source, why });
         }
-        run.stops(2.0, |end| (end.why, end.some_unseen) = (Some(StopReason::Ended), true));
+        run.stops(2.0, |end| (end.why, end.may_miss_processes) = (Some(StopReason::Ended), true));
         run.summary()
     }
 
@@ -175,11 +175,11 @@ mod tests {
     #[test]
     fn cgroup_removed_before_the_last_sample_is_known_until_then() {
         let samples = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
-        let summary = summary(&samples, &[("cgroup", "the control group was removed")]);
+        let summary = summary(&samples, &[("cgroup", "the cgroup was removed")]);
         for name in ["cpu_time_seconds", "memory_peak_bytes"] {
             let figure = figure(&summary, name);
             assert_eq!((figure.method, figure.upper), (Some(Method::Sampled), None), "{name}");
-            assert_eq!(figure.reason.as_deref(), Some("the control group was removed"));
+            assert_eq!(figure.reason.as_deref(), Some("the cgroup was removed"));
         }
     }
 

@@ -10,7 +10,8 @@ use super::figure::{Figure, Method};
 use crate::model::{Io, Usage};
 use crate::record::events::HelperUsage;
 
-const REASON: &str = "what weigh mark and weigh phase used is taken off, but for their exits";
+const REASON: &str =
+    "the usage of weigh mark and weigh phase is subtracted, except for that of their exit";
 
 /// What the helpers of a run, or of one phase, have used.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,17 +29,17 @@ impl Helpers {
     }
 
     /// CPU time of the run without theirs.
-    pub(super) fn less_cpu(&self, seconds: f64) -> f64 {
+    pub(super) fn cpu_without_helpers(&self, seconds: f64) -> f64 {
         (seconds - self.used.all().cpu_seconds()).max(0.0)
     }
 
     /// What `wait4` reported, without theirs.
-    pub(super) fn less_usage(&self, usage: &Usage) -> Usage {
+    pub(super) fn usage_without_helpers(&self, usage: &Usage) -> Usage {
         usage.less(&self.used.all())
     }
 
     /// One count of page faults or context switches, without theirs.
-    pub(super) fn less_count(&self, count: f64, of: fn(&Usage) -> u64) -> f64 {
+    pub(super) fn count_without_helpers(&self, count: f64, of: fn(&Usage) -> u64) -> f64 {
         (count - of(&self.used.all()) as f64).max(0.0)
     }
 
@@ -90,7 +91,7 @@ mod tests {
             let io = Io { written_bytes: 50, ..Io::default() };
             helpers.add(&HelperUsage { usage: usage(0.02), startup: usage(0.01), io });
         }
-        let without = helpers.less_cpu(1.06);
+        let without = helpers.cpu_without_helpers(1.06);
         let figure = helpers.bound_cpu(Figure::exact(without, "wait4"));
         let near = |value: Option<f64>, truth: f64| (value.unwrap() - truth).abs() < 1e-9;
         assert!(near(figure.value, 1.0) && near(figure.lower, 0.94), "{figure:?}");

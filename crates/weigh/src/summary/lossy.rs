@@ -11,7 +11,7 @@ mod tests;
 
 use super::accumulate::Accumulator;
 use super::figure::{Figure, Figures, Method};
-use super::phases::Named;
+use super::phases::PhaseStatistics;
 use super::{NO_END, Summary};
 use crate::catalog::{Combine, FigureId, FigureUnit, Scope};
 use crate::record::Losses;
@@ -19,7 +19,7 @@ use crate::record::Losses;
 /// Removes from a summary all that the recording does not prove.
 pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
     let why = match run.losses.sentences().next() {
-        Some(first) => format!("the recording is not whole: {first}"),
+        Some(first) => format!("the recording is incomplete: {first}"),
         // A killed weigh writes no end, and totals are those of the last tick.
         None if run.end.is_none() => NO_END.to_owned(),
         None => return,
@@ -36,7 +36,7 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
     let of_all = [&mut parts.combined.figures, &mut parts.system.figures];
     let of_phases = summary.phases.iter_mut().map(|phase| &mut phase.figures);
     of_run.into_iter().chain(of_all).chain(of_phases).for_each(|figures| rules.apply(figures));
-    summary.phase_statistics.iter_mut().for_each(Named::are_not_exact);
+    summary.phase_statistics.iter_mut().for_each(PhaseStatistics::are_not_exact);
     for tool in &mut summary.tools {
         tool.cpu_time_method =
             tool.cpu_time_method.map(|whole| process_cpu_method(whole, &run.losses));

@@ -7,7 +7,7 @@
 
 use crate::catalog::metrics::ProcessEvents;
 use crate::model::{ProcessId, Table, Usage};
-use crate::record::RunAccount;
+use crate::record::FinalCounters;
 
 /// What is known of the command's process at its end, or of those of several.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl MainExit {
     }
 
     /// The sizes that are the commands' own.
-    pub(crate) fn own(&mut self, account: &RunAccount) -> Vec<(ProcessId, u64)> {
+    pub(crate) fn own(&mut self, account: &FinalCounters) -> Vec<(ProcessId, u64)> {
         let own = |main: &mut Main| Some((main.id, account.after_exec(main.size.take()?)?));
         self.0.iter_mut().filter_map(own).collect()
     }

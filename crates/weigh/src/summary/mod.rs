@@ -7,7 +7,9 @@
 mod accumulate;
 mod alive;
 mod by_figure;
+mod counter_delta;
 pub(crate) mod curve;
+mod device_counter_deltas;
 mod evidence;
 mod exited_usage;
 mod figure;
@@ -15,7 +17,6 @@ mod figures;
 mod findings;
 mod gpus;
 mod group;
-mod growth;
 mod helpers;
 mod lossy;
 pub(crate) mod main_exit;
@@ -23,7 +24,6 @@ mod memory_growth;
 mod node;
 mod outcome;
 pub mod phases;
-mod rise;
 mod run_totals;
 pub(crate) mod sample_times;
 #[cfg(test)]
@@ -81,7 +81,7 @@ pub struct Summary {
     pub phases_not_listed: u64,
     /// Statistics of all phases, by name, when not all are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub phase_statistics: Vec<phases::Named>,
+    pub phase_statistics: Vec<phases::PhaseStatistics>,
     /// What the monitor itself used.
     pub monitor: MonitorCost,
     /// What it means.
@@ -94,12 +94,12 @@ fn is_zero(count: &u64) -> bool {
 
 impl Summary {
     /// Statistics of all phases by name, whether all of them are listed or not.
-    pub fn named_phases(&self) -> Vec<phases::Named> {
+    pub fn named_phases(&self) -> Vec<phases::PhaseStatistics> {
         match self.phase_statistics.is_empty() {
             true => {
                 let mut named = phases::statistics(&self.phases);
                 if !self.run.complete {
-                    named.iter_mut().for_each(phases::Named::are_not_exact);
+                    named.iter_mut().for_each(phases::PhaseStatistics::are_not_exact);
                 }
                 named
             }
@@ -171,14 +171,15 @@ pub struct Processes {
     /// The most at once.
     pub peak: u64,
     /// Whether more may have started and exited between two ticks.
-    pub some_unseen: bool,
+    #[serde(rename = "some_unseen")]
+    pub may_miss_processes: bool,
     /// Those that outlived the command.
-    pub left: Vec<Left>,
+    pub left: Vec<NamedProcess>,
 }
 
 /// A process that outlived the command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Left {
+pub struct NamedProcess {
     /// Its pid.
     pub pid: u32,
     /// Its name.
@@ -257,7 +258,7 @@ pub enum Severity {
 
 /// The summary of a recording.
 pub fn of(recording: &Recording) -> Result<Summary, record::Error> {
-    let mut accumulator = Accumulator::of(recording);
+    let mut accumulator = Accumulator::for_recording(recording);
     let groups = all_groups();
     let frames = recording.replay(&groups, |frame| accumulator.frame(frame))?;
     Ok(accumulator.finish(frames.live()))

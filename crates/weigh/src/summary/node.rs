@@ -1,9 +1,9 @@
 //! The whole machine, as the summary tracks it.
 
+use super::counter_delta::{CounterDelta, LowestFreeSpace};
 use super::curve::{Mean, Peak, Rate};
+use super::device_counter_deltas::DeviceCounterDeltas;
 use super::group::PressureTime;
-use super::growth::Growth;
-use super::rise::{CounterRise, Supply};
 use crate::catalog::metrics::energy::is_summed;
 use crate::catalog::metrics::{
     DomainEnergy, FileSystem, NodeCpu, NodeMemory, NodePaging, NodePressure, NodeThrottle,
@@ -18,26 +18,26 @@ use crate::model::{Entity, Table, Tick};
 pub(super) struct Node {
     first: Option<(f64, f64)>,
     last: Option<(f64, f64)>,
-    first_elsewhere: Option<f64>,
-    last_elsewhere: f64,
+    first_irq_and_steal: Option<f64>,
+    last_irq_and_steal: f64,
     pub(super) busy: Rate,
     pub(super) used: Peak,
     pub(super) used_mean: Mean,
     /// The most huge pages there were, in use or not.
     pub(super) hugetlb: Peak,
-    pub(super) energy: Growth,
+    pub(super) energy: DeviceCounterDeltas,
     /// Of every domain, whether or not it is a part of another: only to know whether any counts.
-    pub(super) energy_of_all: Growth,
+    pub(super) energy_of_all: DeviceCounterDeltas,
     /// Deltas of device counters, in the order of [`DEVICES`].
-    devices: [Growth; DEVICES.len()],
+    devices: [DeviceCounterDeltas; DEVICES.len()],
     pub(super) waiting: PressureTime,
-    pub(super) swapped_in: CounterRise,
-    pub(super) swapped_out: CounterRise,
+    pub(super) swapped_in: CounterDelta,
+    pub(super) swapped_out: CounterDelta,
     /// Thermal throttling events of a core or a package.
-    pub(super) thermal_throttles: CounterRise,
+    pub(super) thermal_throttles: CounterDelta,
     /// Free space of the working directory's file system: bytes, and files.
-    pub(super) free_space: Option<Supply>,
-    pub(super) files: Option<Supply>,
+    pub(super) free_space: Option<LowestFreeSpace>,
+    pub(super) files: Option<LowestFreeSpace>,
 }
 
 /// A figure of the machine that is the sum of one counter over devices.
@@ -48,7 +48,7 @@ pub(super) struct DeviceFigure {
     /// The collector of these rows, which knows why there are none.
     pub(super) collector: SourceId,
     pub(super) source: &'static str,
-    add: fn(&Table, &mut Growth),
+    add: fn(&Table, &mut DeviceCounterDeltas),
 }
 
 const NETWORK: &str =
@@ -104,7 +104,9 @@ pub(super) const DEVICES: [DeviceFigure; 6] = [
 
 impl Node {
     /// The figures that are sums over devices, and the delta of each.
-    pub(super) fn devices(&self) -> impl Iterator<Item = (&'static DeviceFigure, &Growth)> {
+    pub(super) fn devices(
+        &self,
+    ) -> impl Iterator<Item = (&'static DeviceFigure, &DeviceCounterDeltas)> {
         DEVICES.iter().zip(&self.devices)
     }
 
@@ -115,13 +117,13 @@ impl Node {
     }
 
     /// CPU time that went to interrupts and to other guests between the first and last sample.
-    pub(super) fn elsewhere(&self) -> f64 {
-        self.last_elsewhere - self.first_elsewhere.unwrap_or(self.last_elsewhere)
+    pub(super) fn irq_and_steal(&self) -> f64 {
+        self.last_irq_and_steal - self.first_irq_and_steal.unwrap_or(self.last_irq_and_steal)
     }
 
     /// Interrupts and other guests since the machine started.
-    pub(super) fn elsewhere_so_far(&self) -> f64 {
-        self.last_elsewhere
+    pub(super) fn irq_and_steal_so_far(&self) -> f64 {
+        self.last_irq_and_steal
     }
 
     /// Adds the devices of a tick.
@@ -160,10 +162,10 @@ impl Node {
         self.thermal_throttles.add(throttle.cores.or(throttle.packages).map(|_| times as f64), at);
         let file_system: FileSystem = table.get(0);
         if let (Some(total), Some(left)) = (file_system.total, file_system.available) {
-            Supply::add(&mut self.free_space, total as f64, left as f64, at);
+            LowestFreeSpace::add(&mut self.free_space, total as f64, left as f64, at);
         }
         if let (Some(total), Some(left)) = (file_system.files, file_system.files_available) {
-            Supply::add(&mut self.files, total as f64, left as f64, at);
+            LowestFreeSpace::add(&mut self.files, total as f64, left as f64, at);
         }
     }
 
@@ -173,9 +175,9 @@ impl Node {
             self.last = Some((busy, all));
             self.busy.add(busy, at);
         }
-        let elsewhere = cpu.interrupts.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
-        self.first_elsewhere = self.first_elsewhere.or(Some(elsewhere));
-        self.last_elsewhere = elsewhere;
+        let irq_and_steal = cpu.interrupts.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
+        self.first_irq_and_steal = self.first_irq_and_steal.or(Some(irq_and_steal));
+        self.last_irq_and_steal = irq_and_steal;
         if let Some(hugetlb) = memory.hugetlb {
             self.hugetlb.add(hugetlb as f64, at);
         }

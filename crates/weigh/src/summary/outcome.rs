@@ -9,7 +9,7 @@ use crate::record::Target;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunOutcome {
     /// With exit code 0.
-    Well,
+    Success,
     /// With another one.
     Failed(i32),
     /// By a signal.
@@ -17,7 +17,7 @@ pub enum RunOutcome {
     /// By a signal that is no failure: Ctrl-C, or its reader closed the pipe.
     Stopped(i32),
     /// It was monitored, and its exit status is not known, or it is still running.
-    Followed(StopReason),
+    MonitoringEnded(StopReason),
     /// Not recorded.
     NotRecorded,
 }
@@ -38,9 +38,9 @@ impl Run {
         match (self.signal, self.exit_code, self.stopped) {
             (Some(number @ (libc::SIGINT | libc::SIGPIPE)), ..) => RunOutcome::Stopped(number),
             (Some(number), ..) => RunOutcome::Killed(number),
-            (None, Some(0), _) => RunOutcome::Well,
+            (None, Some(0), _) => RunOutcome::Success,
             (None, Some(code), _) => RunOutcome::Failed(code),
-            (None, None, Some(why)) => RunOutcome::Followed(why),
+            (None, None, Some(why)) => RunOutcome::MonitoringEnded(why),
             (None, None, None) => RunOutcome::NotRecorded,
         }
     }
@@ -50,13 +50,15 @@ impl RunOutcome {
     /// A few words.
     pub fn words(self) -> String {
         match self {
-            RunOutcome::Well => "exit 0".to_owned(),
+            RunOutcome::Success => "exit 0".to_owned(),
             RunOutcome::Failed(code) => format!("exit {code}"),
             RunOutcome::Killed(number) => format!("killed by {}", signal_name(number)),
             RunOutcome::Stopped(libc::SIGINT) => "interrupted (SIGINT)".to_owned(),
             RunOutcome::Stopped(number) => format!("pipe closed ({})", signal_name(number)),
-            RunOutcome::Followed(StopReason::Ended) => "ended".to_owned(),
-            RunOutcome::Followed(StopReason::Time | StopReason::Asked) => "goes on".to_owned(),
+            RunOutcome::MonitoringEnded(StopReason::Ended) => "ended".to_owned(),
+            RunOutcome::MonitoringEnded(StopReason::TimeLimit | StopReason::StopRequested) => {
+                "still running".to_owned()
+            }
             RunOutcome::NotRecorded => "end not recorded".to_owned(),
         }
     }

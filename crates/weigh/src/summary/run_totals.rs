@@ -2,7 +2,7 @@
 //!
 //! A gauge that is not known of one process has no sum: it would look like less.
 
-use super::evidence::shared_counted_once;
+use super::evidence::pss_or_largest_rss;
 use crate::catalog::metrics::{
     AddressSpace, RunTotalCpu, RunTotalGpu, RunTotalIo, RunTotalMemory, RunTotalProcesses,
 };
@@ -56,11 +56,11 @@ impl RunTotals {
             rss.add(memory.rss);
             pss.add(values.pss_capped());
             uss.add(private(values));
-            high_water.add(values.upper_bound());
+            high_water.add(values.peak_rss_without_hugetlb());
             swap.add(memory.swap);
             largest = largest.max(memory.rss.unwrap_or(0));
         }
-        let used = rss.0.map(|_| shared_counted_once(pss.0, largest));
+        let used = rss.0.map(|_| pss_or_largest_rss(pss.0, largest));
         // Without shares, a sum of resident memory is all that is known of several processes.
         let used = used.filter(|_| pss.0.is_some() || alive <= 1);
         let [read, written, read_calls, write_calls, storage_read, storage_written] =

@@ -296,7 +296,8 @@ fn spike_after_the_last_tick_is_found_when_the_process_is_reaped() {
 fn processes_too_short_to_sample_leave_no_upper_bound() {
     let mut run = FakeRun::new();
     run.sample(0.0, |tick| memory(tick, MAIN, 2 * MIB, 2 * MIB, Some(MIB)));
-    let peak = figure(&run.ends(1.0, |end| end.some_unseen = true).summary(), "memory_peak_bytes");
+    let peak =
+        figure(&run.ends(1.0, |end| end.may_miss_processes = true).summary(), "memory_peak_bytes");
     assert_eq!(peak.upper, None);
     assert!(peak.reason.is_some());
 }
@@ -311,7 +312,7 @@ fn auto_reaped_children_are_in_the_task_clock() {
     let user = figure(&summary, "cpu_user_seconds");
     assert_eq!((user.value, user.lower, user.upper), (None, Some(0.1), Some(4.0)));
     assert!(user.reason.is_some());
-    assert!(summary.processes.some_unseen);
+    assert!(summary.processes.may_miss_processes);
 }
 
 #[test]
@@ -335,7 +336,7 @@ fn nothing_is_exact_where_another_process_reaps_orphans_and_no_clock_counts_them
     let summary = run
         .ends(2.0, |end| {
             end.io = Some(crate::model::Io::default());
-            end.some_unseen = true;
+            end.may_miss_processes = true;
         })
         .summary();
     for (id, figure) in summary.figures.iter() {
@@ -545,7 +546,7 @@ fn oom_killed_process_is_named_with_the_limit() {
     // A parent that reaps its child does not report how it exited.
     let unknown = killed(None, false);
     let sentence = found(&unknown, "memory.killed").unwrap().sentence;
-    assert_eq!(sentence, "The kernel killed a process in its control group by the OOM killer.");
+    assert_eq!(sentence, "The kernel killed a process in its cgroup by the OOM killer.");
     assert!(found(&unknown, "run.killed").is_none(), "why says more than how");
 }
 

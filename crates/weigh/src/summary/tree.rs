@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::alive::{PeakLevels, TreeSums, add};
+use super::alive::{GaugePeaks, TreeSums, add};
 use super::curve::{Mean, Peak};
 use super::exited_usage::{ExitedCounts, ExitedUsage};
 use super::upper_bounds::UpperBounds;
@@ -31,16 +31,16 @@ pub(super) struct RunTree {
     /// Those of them of which only the exit is known.
     exited_unseen: u64,
     /// The most at once.
-    pub most: u64,
+    pub peak_alive: u64,
     /// The most that have a row of the same tick: those were alive together, even where exits are
     /// not recorded.
-    pub most_with_rows: u64,
+    pub peak_in_one_tick: u64,
     /// Peaks of the main process.
-    pub main_levels: PeakLevels,
+    pub main_peaks: GaugePeaks,
     /// Peaks of all other processes.
-    pub descendants: PeakLevels,
+    pub descendants: GaugePeaks,
     /// Peaks of all together.
-    pub combined: PeakLevels,
+    pub combined: GaugePeaks,
     /// The largest single process.
     pub largest_process: Peak,
     /// The largest process that was reaped as the command itself, by `wait4`.
@@ -139,7 +139,7 @@ impl RunTree {
                 exited_usage.sampled(id, was, now);
             }
             // A zombie has no memory left, and that proves nothing.
-            if let Some(size) = now.largest().filter(|size| *size > 0) {
+            if let Some(size) = now.peak_rss().filter(|size| *size > 0) {
                 match now.is_at_its_peak() {
                     true => self.largest_process.add(size as f64, at),
                     // It had been larger between the last reading of the mark and this one.
@@ -148,7 +148,7 @@ impl RunTree {
                         self.largest_process.add_between(size as f64, after, at);
                     }
                 }
-                if was.largest().is_none_or(|before| size > before) {
+                if was.peak_rss().is_none_or(|before| size > before) {
                     self.largest_since_complete_tick =
                         self.largest_since_complete_tick.max(Some(size));
                 }
@@ -162,11 +162,11 @@ impl RunTree {
             self.total = live.total() + self.exited_unseen;
             // Those that have started and have no row yet count together with the rows: the one
             // that a process replaces may exit at the same time.
-            self.most = self.most.max(live.len() as u64);
+            self.peak_alive = self.peak_alive.max(live.len() as u64);
         }
         // Without a row nothing has changed.
         if rows > 0 {
-            self.most_with_rows = self.most_with_rows.max(rows);
+            self.peak_in_one_tick = self.peak_in_one_tick.max(rows);
             self.raise_peaks(live, at);
         }
     }
@@ -182,15 +182,15 @@ impl RunTree {
                 others.add(values);
             }
             all.add(values);
-            add(&mut upper_bound, values.upper_bound());
+            add(&mut upper_bound, values.peak_rss_without_hugetlb());
         }
-        main.into(&mut self.main_levels, at);
-        others.into(&mut self.descendants, at);
-        all.into(&mut self.combined, at);
+        main.raise_gauge_peaks(&mut self.main_peaks, at);
+        others.raise_gauge_peaks(&mut self.descendants, at);
+        all.raise_gauge_peaks(&mut self.combined, at);
         if let Some(upper_bound) = upper_bound {
             self.note_upper_bound(upper_bound);
         }
-        if let Some(memory) = all.shared_counted_once() {
+        if let Some(memory) = all.pss_or_largest_rss() {
             self.mean.add_memory(memory, at);
         }
         if let Some(rss) = all.rss {
@@ -244,7 +244,7 @@ impl RunTree {
     /// The sum of the upper bounds of live processes, but for one that exits.
     fn upper_bound_of(&self, live: &LiveProcesses, exits: Option<ProcessId>) -> f64 {
         let stays = self.alive(live).filter(|process| Some(process.id) != exits);
-        stays.filter_map(|process| process.values.upper_bound()).sum::<u64>() as f64
+        stays.filter_map(|process| process.values.peak_rss_without_hugetlb()).sum::<u64>() as f64
     }
 
     /// From here on only these pids are alive.
@@ -287,7 +287,7 @@ impl RunTree {
             if process.is_none() && (cpu_seconds.is_some() || usage.is_some()) {
                 self.exited_unseen += 1;
                 self.total += 1;
-                self.most = self.most.max(live.sampled_len() as u64 + 1);
+                self.peak_alive = self.peak_alive.max(live.sampled_len() as u64 + 1);
             }
         }
         let Some(process) = process.filter(|process| process.is_sampled) else { return };
@@ -299,7 +299,7 @@ impl RunTree {
         match largest {
             Some(size) => {
                 self.exited_since_tick.reaped +=
-                    process.values.upper_bound().unwrap_or(0).max(size);
+                    process.values.peak_rss_without_hugetlb().unwrap_or(0).max(size);
             }
             None => self.exited_since_tick.others += 1,
         }

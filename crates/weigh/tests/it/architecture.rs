@@ -36,11 +36,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "text",
         ],
     ),
+    ("doctor", &["catalog", "collect", "host", "model"]),
+    ("program", &["host"]),
     ("run", &["catalog", "collect", "host", "model", "parse", "record", "summary"]),
 ];
 
 /// What measures: no reader of recordings uses any of it.
-const MEASURING: [&str; 4] = ["collect", "host", "parse", "run"];
+const MEASURING: [&str; 6] = ["collect", "doctor", "host", "parse", "program", "run"];
 
 /// Files and directories of tests, which may use everything.
 const TESTS: [&str; 5] = ["tests.rs", "tests", "testing.rs", "golden.rs", "fake.rs"];

@@ -3,8 +3,8 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// CPU time of a control group since it was created.
-    pub struct GroupCpu in Cgroup / "cpu", "CPU of the control group" {
+    /// CPU time of a cgroup since it was created.
+    pub struct GroupCpu in Cgroup / "cpu", "CPU of the cgroup" {
         /// All CPU time.
         usage: Counter f64 Seconds, "CPU time", from "cpu.stat usage_usec; cpuacct.usage";
         /// Time in user mode.
@@ -15,8 +15,8 @@ metrics! {
 }
 
 metrics! {
-    /// How a control group was throttled by its CPU quota.
-    pub struct GroupThrottling in Cgroup / "throttling", "Throttling of the control group" {
+    /// How a cgroup was throttled by its CPU quota.
+    pub struct GroupThrottling in Cgroup / "throttling", "Throttling of the cgroup" {
         /// Quota periods in which it was runnable.
         periods: Counter u64 One, "Periods", from "cpu.stat nr_periods";
         /// Quota periods in which it was throttled.
@@ -27,8 +27,8 @@ metrics! {
 }
 
 metrics! {
-    /// Memory of a control group.
-    pub struct GroupMemory in Cgroup / "memory", "Memory of the control group" {
+    /// Memory of a cgroup.
+    pub struct GroupMemory in Cgroup / "memory", "Memory of the cgroup" {
         /// Current memory, page cache included.
         current: Gauge u64 Bytes, "Current", from "memory.current; memory.usage_in_bytes";
         /// Peak memory since it was created, page cache included.
@@ -45,8 +45,8 @@ metrics! {
 }
 
 metrics! {
-    /// Storage I/O of a control group since it was created.
-    pub struct GroupIo in Cgroup / "io", "Storage traffic of the control group" {
+    /// Storage I/O of a cgroup since it was created.
+    pub struct GroupIo in Cgroup / "io", "Storage traffic of the cgroup" {
         /// Bytes read from storage.
         read: Counter u64 Bytes, "Read", from "io.stat rbytes; blkio.throttle.io_service_bytes";
         /// Bytes written to storage.
@@ -59,8 +59,8 @@ metrics! {
 }
 
 metrics! {
-    /// Tasks of a control group.
-    pub struct GroupTasks in Cgroup / "tasks", "Tasks of the control group" {
+    /// Tasks of a cgroup.
+    pub struct GroupTasks in Cgroup / "tasks", "Tasks of the cgroup" {
         /// Current processes and threads.
         current: Gauge u64 One, "Tasks", from "pids.current";
         /// Out-of-memory kills.
@@ -69,20 +69,20 @@ metrics! {
 }
 
 metrics! {
-    /// Time in which tasks of a control group stalled, since it was created.
-    pub struct GroupPressure in Cgroup / "pressure", "Pressure in the control group" {
+    /// Time in which tasks of a cgroup stalled, since it was created.
+    pub struct GroupPressure in Cgroup / "pressure", "Pressure in the cgroup" {
         /// Time in which at least one of its tasks waited for a CPU.
-        cpu_some: Counter f64 Elapsed, "Some wait for a CPU", from "cpu.pressure some";
+        cpu_some: Counter f64 SecondsInState, "Some wait for a CPU", from "cpu.pressure some";
         /// Time in which all of its tasks that had work waited for a CPU, or for their quota.
-        cpu_full: Counter f64 Elapsed, "All wait for a CPU", from "cpu.pressure full";
+        cpu_full: Counter f64 SecondsInState, "All wait for a CPU", from "cpu.pressure full";
         /// Time in which at least one of its tasks waited for memory.
-        memory_some: Counter f64 Elapsed, "Some wait for memory", from "memory.pressure some";
+        memory_some: Counter f64 SecondsInState, "Some wait for memory", from "memory.pressure some";
         /// Time in which all of its tasks that had work waited for memory.
-        memory_full: Counter f64 Elapsed, "All wait for memory", from "memory.pressure full";
+        memory_full: Counter f64 SecondsInState, "All wait for memory", from "memory.pressure full";
         /// Time in which at least one of its tasks waited for storage.
-        io_some: Counter f64 Elapsed, "Some wait for storage", from "io.pressure some";
+        io_some: Counter f64 SecondsInState, "Some wait for storage", from "io.pressure some";
         /// Time in which all of its tasks that had work waited for storage.
-        io_full: Counter f64 Elapsed, "All wait for storage", from "io.pressure full";
+        io_full: Counter f64 SecondsInState, "All wait for storage", from "io.pressure full";
     }
 }
 
@@ -90,7 +90,7 @@ metrics! {
 pub const SOURCE: Source = Source {
     id: SourceId::Cgroup,
     name: "cgroup",
-    about: "usage of a control group, exact: for weigh attach --cgroup",
+    about: "usage of a cgroup, exact: for weigh attach --cgroup",
     groups: &[
         GroupCpu::METRICS,
         GroupThrottling::METRICS,

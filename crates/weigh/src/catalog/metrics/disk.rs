@@ -14,11 +14,11 @@ metrics! {
         /// Completed writes.
         writes: Counter u64 One, "Writes", from "/proc/diskstats writes completed";
         /// Time that reads took, from request to completion, summed over requests.
-        read_time: Counter f64 Elapsed, "Time of reads", from "/proc/diskstats time reading";
+        read_time: Counter f64 SecondsInState, "Time of reads", from "/proc/diskstats time reading";
         /// Time that writes took, from request to completion, summed over requests.
-        write_time: Counter f64 Elapsed, "Time of writes", from "/proc/diskstats time writing";
+        write_time: Counter f64 SecondsInState, "Time of writes", from "/proc/diskstats time writing";
         /// Time in which it had requests in flight.
-        busy: Counter f64 Elapsed, "Busy", from "/proc/diskstats time doing I/Os";
+        busy: Counter f64 SecondsInState, "Busy", from "/proc/diskstats time doing I/Os";
     }
 }
 

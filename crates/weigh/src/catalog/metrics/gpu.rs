@@ -10,34 +10,34 @@ metrics! {
     /// How busy one GPU is.
     pub struct GpuActivity in Gpu / "activity", "GPU activity" {
         /// Share of the driver's last sample period in which it was busy.
-        utilization: Gauge f64 Ratio Beside(busy), "Utilization", from "nvmlDeviceGetUtilizationRates gpu, gpu_busy_percent";
+        utilization: Gauge f64 Ratio SupersededBy(busy), "Utilization", from "nvmlDeviceGetUtilizationRates gpu, gpu_busy_percent";
         /// Share of the driver's last sample period in which memory was read or written.
-        memory_utilization: Gauge f64 Ratio Beside(memory_busy), "Memory utilization", from "nvmlDeviceGetUtilizationRates memory, mem_busy_percent";
+        memory_utilization: Gauge f64 Ratio SupersededBy(memory_busy), "Memory utilization", from "nvmlDeviceGetUtilizationRates memory, mem_busy_percent";
         /// Utilization of the video encoder.
-        encoder: Gauge f64 Ratio Beside(encoder_busy), "Encoder", from "nvmlDeviceGetEncoderUtilization";
+        encoder: Gauge f64 Ratio SupersededBy(encoder_busy), "Encoder", from "nvmlDeviceGetEncoderUtilization";
         /// Utilization of the video decoder.
-        decoder: Gauge f64 Ratio Beside(decoder_busy), "Decoder", from "nvmlDeviceGetDecoderUtilization";
+        decoder: Gauge f64 Ratio SupersededBy(decoder_busy), "Decoder", from "nvmlDeviceGetDecoderUtilization";
         /// Time in which it was busy: all samples of the driver, integrated.
-        busy: Counter f64 Elapsed, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics gfx_activity_acc";
-        /// Time that those samples cover, and time in which the driver took none and reported
-        /// `utilization` all the same; `busy` by it is the mean utilization.
-        observed: Counter f64 Elapsed Cover(busy, memory_busy), "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics accumulation_counter";
+        busy: Counter f64 SecondsInState, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics gfx_activity_acc";
+        /// Time covered by these samples, plus time in which the driver took no samples but reported
+        /// `utilization`. `busy` divided by it is the mean utilization.
+        observed: Counter f64 SecondsInState ObservedTimeOf(busy, memory_busy), "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics accumulation_counter";
         /// Time in which memory was read or written: all samples of the driver, integrated.
-        memory_busy: Counter f64 Elapsed, "Memory busy", from "nvmlDeviceGetSamples MEMORY_UTILIZATION";
+        memory_busy: Counter f64 SecondsInState, "Memory busy", from "nvmlDeviceGetSamples MEMORY_UTILIZATION";
         /// Time in which the video encoder was busy: all samples of the driver, integrated.
-        encoder_busy: Counter f64 Elapsed, "Encoder busy", from "nvmlDeviceGetSamples ENC_UTILIZATION";
+        encoder_busy: Counter f64 SecondsInState, "Encoder busy", from "nvmlDeviceGetSamples ENC_UTILIZATION";
         /// Time in which the video decoder was busy: all samples of the driver, integrated.
-        decoder_busy: Counter f64 Elapsed, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
+        decoder_busy: Counter f64 SecondsInState, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
         /// Processes that use it: all that the driver lists, or those of the run that have memory on it
         /// or keep it busy.
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes with a compute context on it, without those that only use graphics.
-        processes_computing: Gauge u64 One Beside(processes), "Computing processes", from "nvmlDeviceGetComputeRunningProcesses";
+        processes_computing: Gauge u64 One SupersededBy(processes), "Computing processes", from "nvmlDeviceGetComputeRunningProcesses";
         /// Processes that use it and are not in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
         /// Time it was asleep: of its parts that sleep separately, as render and media may, the one
         /// that slept least. No part was busy for longer than the rest of the time. Intel only.
-        asleep: Counter f64 Elapsed, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
+        asleep: Counter f64 SecondsInState, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
         /// How old the values of this row are.
         age: Gauge f64 Seconds Age, "Age of values", from "when the driver was polled";
     }
@@ -50,13 +50,13 @@ metrics! {
         /// the poll with the most.
         used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used, and mem_info_gtt_used in a processor";
         /// Memory that is free.
-        free: Gauge u64 Bytes Beside(used), "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
+        free: Gauge u64 Bytes SupersededBy(used), "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
         /// All of its memory.
-        total: Gauge u64 Bytes Bound(used), "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, and mem_info_gtt_total in a processor";
+        total: Gauge u64 Bytes CapacityOf(used), "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, and mem_info_gtt_total in a processor";
         /// Memory in use that the CPU can access directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the CPU can access directly.
-        bar1_total: Gauge u64 Bytes Bound(bar1_used), "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total, mem_info_vis_vram_total";
+        bar1_total: Gauge u64 Bytes CapacityOf(bar1_used), "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total, mem_info_vis_vram_total";
     }
 }
 
@@ -66,13 +66,13 @@ metrics! {
         /// Current power draw.
         draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time, gpu_metrics average_gfx_power";
         /// Enforced power limit.
-        limit: Gauge f64 Watts Bound(draw, energy, energy_sampled), "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
+        limit: Gauge f64 Watts CapacityOf(draw, energy, energy_sampled), "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter started, by its own counter. For AMD and
         /// Intel without the time it was suspended.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
         /// Energy since the first poll: all samples of its power, integrated. In time without samples
         /// the power is interpolated linearly.
-        energy_sampled: Counter f64 Joules Beside(energy), "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
+        energy_sampled: Counter f64 Joules SupersededBy(energy), "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
         /// Temperature of the GPU.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
         /// Intended fan speed, as a share of the maximum.
@@ -90,23 +90,23 @@ metrics! {
     /// Throttling of one GPU.
     pub struct GpuThrottle in Gpu / "throttle", "GPU throttling" {
         /// Why it is throttled now, a bit for each of NVML's reasons (nvmlClocksThrottleReasons).
-        reasons: Gauge u64 One Bits, "Reasons", from "nvmlDeviceGetCurrentClocksThrottleReasons";
+        reasons: Gauge u64 One BitField, "Reasons", from "nvmlDeviceGetCurrentClocksThrottleReasons";
         /// Time it was throttled by its power limit.
-        power: Counter f64 Elapsed, "Power", from "nvmlDeviceGetViolationStatus POWER, gpu_metrics ppt_residency_acc";
+        power: Counter f64 SecondsInState, "Power", from "nvmlDeviceGetViolationStatus POWER, gpu_metrics ppt_residency_acc";
         /// Time it was thermally throttled.
-        thermal: Counter f64 Elapsed, "Thermal", from "nvmlDeviceGetViolationStatus THERMAL, gpu_metrics {prochot,socket_thm,vr_thm,hbm_thm}_residency_acc";
+        thermal: Counter f64 SecondsInState, "Thermal", from "nvmlDeviceGetViolationStatus THERMAL, gpu_metrics {prochot,socket_thm,vr_thm,hbm_thm}_residency_acc";
         /// Time it was throttled to the clocks of other GPUs in its sync boost group.
-        sync_boost: Counter f64 Elapsed, "Sync boost", from "nvmlDeviceGetViolationStatus SYNC_BOOST";
+        sync_boost: Counter f64 SecondsInState, "Sync boost", from "nvmlDeviceGetViolationStatus SYNC_BOOST";
         /// Time it was throttled by a limit of its board.
-        board_limit: Counter f64 Elapsed, "Board limit", from "nvmlDeviceGetViolationStatus BOARD_LIMIT";
+        board_limit: Counter f64 SecondsInState, "Board limit", from "nvmlDeviceGetViolationStatus BOARD_LIMIT";
         /// Time its clocks were low because its utilization was.
-        low_utilization: Counter f64 Elapsed, "Low utilization", from "nvmlDeviceGetViolationStatus LOW_UTILIZATION";
+        low_utilization: Counter f64 SecondsInState, "Low utilization", from "nvmlDeviceGetViolationStatus LOW_UTILIZATION";
         /// Time it was throttled by its voltage, for reliability.
-        reliability: Counter f64 Elapsed, "Reliability", from "nvmlDeviceGetViolationStatus RELIABILITY";
+        reliability: Counter f64 SecondsInState, "Reliability", from "nvmlDeviceGetViolationStatus RELIABILITY";
         /// Time below the application clocks, for any reason.
-        below_application_clocks: Counter f64 Elapsed, "Below application clocks", from "nvmlDeviceGetViolationStatus TOTAL_APP_CLOCKS";
+        below_application_clocks: Counter f64 SecondsInState, "Below application clocks", from "nvmlDeviceGetViolationStatus TOTAL_APP_CLOCKS";
         /// Time below the base clocks, for any reason.
-        below_base_clocks: Counter f64 Elapsed, "Below base clocks", from "nvmlDeviceGetViolationStatus TOTAL_BASE_CLOCKS";
+        below_base_clocks: Counter f64 SecondsInState, "Below base clocks", from "nvmlDeviceGetViolationStatus TOTAL_BASE_CLOCKS";
     }
 }
 
@@ -132,9 +132,9 @@ metrics! {
         /// Sent over PCIe, measured for 20 ms once a second; in between carried forward.
         pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
         /// Current PCIe generation of its link.
-        pcie_generation: Gauge u64 One Bound, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";
+        pcie_generation: Gauge u64 One CapacityOf, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";
         /// Current PCIe lanes of its link.
-        pcie_width: Gauge u64 One Bound, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth, current_link_width";
+        pcie_width: Gauge u64 One CapacityOf, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth, current_link_width";
         /// PCIe replays.
         pcie_replays: Counter u64 One, "PCIe replays", from "nvmlDeviceGetPcieReplayCounter, pcie_replay_count";
         /// Received over NVLink.
@@ -166,13 +166,13 @@ metrics! {
 
 metrics! {
     /// What one process has of one GPU.
-    pub struct GpuShare in GpuProcess / "share", "GPU by process" {
+    pub struct GpuProcessUsage in GpuProcess / "share", "GPU by process" {
         /// GPU memory of it. Where there were several polls since the last tick, that of the poll with
         /// the most memory in use.
         memory: Gauge u64 Bytes, "GPU memory", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses usedGpuMemory, drm-{resident,memory}-*, kfd/proc/PID/vram_*";
         /// Peak memory, where the driver has accounting on; else of the polls since the last tick, where
         /// there were several.
-        memory_peak: Gauge u64 Bytes Beside(memory), "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
+        memory_peak: Gauge u64 Bytes SupersededBy(memory), "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
         /// Utilization of the multiprocessors, or of the busiest kind of engine, by it, on average since
         /// the last tick.
         utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";
@@ -205,7 +205,7 @@ pub const SOURCE: Source = Source {
         GpuEcc::METRICS,
         GpuLink::METRICS,
         GpuUnits::METRICS,
-        GpuShare::METRICS,
+        GpuProcessUsage::METRICS,
     ],
     on_request: false,
     everywhere: false,
@@ -233,7 +233,7 @@ pub fn whole_of(gpu: &str) -> &str {
 /// program, because the layer that reads the variable is above the one that opens them.
 const MERELY_OPEN: u64 = 16 << 20;
 
-impl GpuShare {
+impl GpuProcessUsage {
     /// Whether it shows that the process uses the GPU: work, or more memory than an open GPU needs.
     pub fn is_use(&self) -> bool {
         let works = [
@@ -261,13 +261,14 @@ mod tests {
 
     #[test]
     fn work_or_memory_is_use_and_unknown_memory_shows_nothing() {
-        let open = GpuShare { memory: Some(2 << 20), utilization: Some(0.0), ..Default::default() };
+        let open =
+            GpuProcessUsage { memory: Some(2 << 20), utilization: Some(0.0), ..Default::default() };
         assert!(open.is_merely_open());
-        assert!(!GpuShare { memory: Some(1 << 30), ..open }.is_merely_open());
-        assert!(!GpuShare { memory_peak: Some(1 << 30), ..open }.is_merely_open());
-        assert!(!GpuShare { utilization: Some(0.1), ..open }.is_merely_open());
-        assert!(!GpuShare { occupancy: Some(0.1), ..open }.is_merely_open());
-        let unknown = GpuShare { memory: None, ..open };
+        assert!(!GpuProcessUsage { memory: Some(1 << 30), ..open }.is_merely_open());
+        assert!(!GpuProcessUsage { memory_peak: Some(1 << 30), ..open }.is_merely_open());
+        assert!(!GpuProcessUsage { utilization: Some(0.1), ..open }.is_merely_open());
+        assert!(!GpuProcessUsage { occupancy: Some(0.1), ..open }.is_merely_open());
+        let unknown = GpuProcessUsage { memory: None, ..open };
         assert_eq!((unknown.is_merely_open(), unknown.is_use()), (false, false));
     }
 }

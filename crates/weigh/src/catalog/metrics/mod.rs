@@ -29,7 +29,9 @@ pub use disk::DiskIo;
 pub use energy::DomainEnergy;
 pub use filesystem::FileSystem;
 pub use frequency::{NodeFrequency, NodeThrottle};
-pub use gpu::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits};
+pub use gpu::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuProcessUsage, GpuThrottle, GpuUnits,
+};
 pub use infiniband::{PortState, PortTraffic};
 pub use memory::NodeMemory;
 pub use network::{MadeOf, NetworkTraffic, NodeTcp};
@@ -39,7 +41,7 @@ pub use paging::NodePaging;
 pub use power_meter::MeterPower;
 pub use pressure::NodePressure;
 pub use process::{
-    AddressSpace, Doing, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState,
+    AddressSpace, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, TaskState,
 };
 pub use run_totals::{RunTotalCpu, RunTotalGpu, RunTotalIo, RunTotalMemory, RunTotalProcesses};
 pub use sockets::RunTcp;

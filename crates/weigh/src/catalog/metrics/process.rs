@@ -14,7 +14,7 @@ metrics! {
         /// System time of reaped children and their descendants.
         children_system: Counter f64 Seconds Reaped(system), "System time of children", from "/proc/PID/stat cstime";
         /// User and system time to the nanosecond, of a process that never had more than one thread.
-        run_time: Counter f64 Seconds Beside(user, system), "Run time", from "/proc/PID/schedstat";
+        run_time: Counter f64 Seconds SupersededBy(user, system), "Run time", from "/proc/PID/schedstat";
     }
 }
 
@@ -24,7 +24,7 @@ metrics! {
         /// Resident memory and huge pages, shared pages counted in full.
         rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss + status HugetlbPages";
         /// Peak resident memory, without huge pages.
-        peak: Gauge u64 Bytes HighWater(rss), "Peak resident", from "/proc/PID/status VmHWM";
+        peak: Gauge u64 Bytes HighWaterMarkOf(rss), "Peak resident", from "/proc/PID/status VmHWM";
         /// Resident memory and huge pages, each shared page divided by the number of its users.
         pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
         /// Resident memory and huge pages that no other process shares.
@@ -81,13 +81,13 @@ metrics! {
         /// Open files.
         files_open: Gauge u64 One, "Open files", from "/proc/PID/fd";
         /// State of the process.
-        doing: Gauge Doing One, "State", from "/proc/PID/stat state";
+        doing: Gauge TaskState One, "State", from "/proc/PID/stat state";
     }
 }
 
 /// The state of a process, from the kernel's letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Doing(u8);
+pub struct TaskState(u8);
 
 const STATES: [&str; 9] = [
     "running",
@@ -102,23 +102,23 @@ const STATES: [&str; 9] = [
 ];
 const LETTERS: [u8; 9] = *b"RSDZTtXIP";
 
-impl Doing {
+impl TaskState {
     /// It has exited, and its parent has not reaped it yet.
-    pub const ZOMBIE: Doing = Doing(3);
+    pub const ZOMBIE: TaskState = TaskState(3);
 
     /// From the letter in `/proc/PID/stat`.
-    pub fn from_letter(letter: u8) -> Option<Doing> {
-        LETTERS.iter().position(|known| *known == letter).map(|place| Doing(place as u8))
+    pub fn from_letter(letter: u8) -> Option<TaskState> {
+        LETTERS.iter().position(|known| *known == letter).map(|place| TaskState(place as u8))
     }
 }
 
-impl Stored for Doing {
+impl Stored for TaskState {
     const TYPE: Type = Type::Symbol(&STATES);
     fn value(self) -> Value {
         Value::Symbol(self.0)
     }
-    fn from_value(value: Value) -> Option<Doing> {
-        if let Value::Symbol(place) = value { Some(Doing(place)) } else { None }
+    fn from_value(value: Value) -> Option<TaskState> {
+        if let Value::Symbol(place) = value { Some(TaskState(place)) } else { None }
     }
 }
 

@@ -183,7 +183,7 @@ impl Collector for CgroupCollector {
         if let Err(error) = self.group.members.size(c"cgroup.procs")
             && error.is_gone()
         {
-            return Err(Fault::Retire("the control group was removed".to_owned()));
+            return Err(Fault::Retire("the cgroup was removed".to_owned()));
         }
         let (cpu, throttling) = self.cpu(host);
         tick.put(Entity::Single, &cpu);

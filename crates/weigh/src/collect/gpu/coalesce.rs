@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::poll::{GpuProcessRow, Poll, PolledPid};
-use crate::catalog::metrics::GpuShare;
+use crate::catalog::metrics::GpuProcessUsage;
 use crate::model::Name;
 
 /// The time that the shares of a process cover.
@@ -31,7 +31,7 @@ impl Default for ProcessCoverage {
 }
 
 impl ProcessCoverage {
-    fn of(share: &GpuShare, seconds: f64) -> ProcessCoverage {
+    fn of(share: &GpuProcessUsage, seconds: f64) -> ProcessCoverage {
         let (covered_s, pending_s) =
             if share.utilization.is_some() { (seconds, 0.0) } else { (0.0, seconds) };
         ProcessCoverage { covered_s, pending_s, is_present: true }
@@ -118,23 +118,28 @@ fn key(row: &GpuProcessRow) -> (Name, u32, Option<u64>) {
 }
 
 /// The share of a process that is not on the device. Memory is 0 where the driver reports it.
-fn without_memory(share: &GpuShare) -> GpuShare {
-    GpuShare { memory: share.memory.map(|_| 0), ..GpuShare::default() }
+fn without_memory(share: &GpuProcessUsage) -> GpuProcessUsage {
+    GpuProcessUsage { memory: share.memory.map(|_| 0), ..GpuProcessUsage::default() }
 }
 
-fn peak_memory(shares: &[GpuShare]) -> Option<u64> {
+fn peak_memory(shares: &[GpuProcessUsage]) -> Option<u64> {
     shares.iter().flat_map(|share| [share.memory, share.memory_peak]).flatten().max()
 }
 
 /// The mean of a share over so many seconds, and of the next over so many.
-fn mean(before: &GpuShare, seconds_before: f64, now: &GpuShare, seconds: f64) -> GpuShare {
-    let of = |field: fn(&GpuShare) -> Option<f64>| match (field(before), field(now)) {
+fn mean(
+    before: &GpuProcessUsage,
+    seconds_before: f64,
+    now: &GpuProcessUsage,
+    seconds: f64,
+) -> GpuProcessUsage {
+    let of = |field: fn(&GpuProcessUsage) -> Option<f64>| match (field(before), field(now)) {
         (Some(before), Some(now)) if seconds_before + seconds > 0.0 => {
             Some((before * seconds_before + now * seconds) / (seconds_before + seconds))
         }
         (before, now) => now.or(before),
     };
-    GpuShare {
+    GpuProcessUsage {
         memory: now.memory,
         memory_peak: now.memory_peak,
         utilization: of(|share| share.utilization),
@@ -158,7 +163,7 @@ mod tests {
         let gpu = Name::new(b"nvidia0");
         let memory = GpuMemory { used, ..GpuMemory::default() };
         let processes = processes.iter().map(|&(pid, memory, utilization)| {
-            let share = GpuShare { memory, utilization, ..GpuShare::default() };
+            let share = GpuProcessUsage { memory, utilization, ..GpuProcessUsage::default() };
             GpuProcessRow::new(gpu, PolledPid::Driver(pid, None), share)
         });
         let devices = vec![DeviceRows { memory, ..DeviceRows::empty(gpu) }];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::coalesce::ProcessCoverage;
 use crate::catalog::metrics::{
-    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits,
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuProcessUsage, GpuThrottle, GpuUnits,
 };
 use crate::model::{Entity, Gpu, Name, ProcessId, Tick};
 
@@ -71,12 +71,12 @@ impl DeviceRows {
 pub(super) struct GpuProcessRow {
     pub(super) gpu: Name,
     pub(super) pid: PolledPid,
-    pub(super) share: GpuShare,
+    pub(super) share: GpuProcessUsage,
     pub(super) coverage: ProcessCoverage,
 }
 
 impl GpuProcessRow {
-    pub(super) fn new(gpu: Name, pid: PolledPid, share: GpuShare) -> GpuProcessRow {
+    pub(super) fn new(gpu: Name, pid: PolledPid, share: GpuProcessUsage) -> GpuProcessRow {
         GpuProcessRow { gpu, pid, share, coverage: ProcessCoverage::default() }
     }
 }

@@ -89,7 +89,7 @@ impl ProcessTree {
     }
 
     /// Running processes and their descendants.
-    pub fn of(host: &Host, roots: &[u32]) -> ProcessTree {
+    pub fn rooted_at(host: &Host, roots: &[u32]) -> ProcessTree {
         let mut tree = ProcessTree::new(host, TreeRoots::Roots(roots.iter().copied().collect()));
         tree.verify_fork_counter(host);
         tree
@@ -408,7 +408,7 @@ mod tests {
         fork(&fake, 21, 20);
         fork(&fake, 19, 21);
         fork(&fake, 30, 1);
-        let mut members = ProcessTree::of(&fake.host(), &[20]);
+        let mut members = ProcessTree::rooted_at(&fake.host(), &[20]);
         assert_eq!(found(&mut members, &fake), [20, 21, 19]);
         fork(&fake, 31, 19);
         fork(&fake, 32, 30);
@@ -419,7 +419,7 @@ mod tests {
     fn reused_pid_of_a_given_process_is_no_member() {
         let fake = machine();
         fork(&fake, 20, 11);
-        let mut members = ProcessTree::of(&fake.host(), &[20]);
+        let mut members = ProcessTree::rooted_at(&fake.host(), &[20]);
         assert_eq!(found(&mut members, &fake), [20]);
         fake.exit_proc("20");
         fork(&fake, 20, 11);
@@ -440,7 +440,7 @@ mod tests {
     fn forks_and_exits_from_events_need_no_listing() {
         let fake = machine();
         fork(&fake, 20, 11);
-        let mut members = ProcessTree::of(&fake.host(), &[20]);
+        let mut members = ProcessTree::rooted_at(&fake.host(), &[20]);
         found(&mut members, &fake);
         members.forked(20, 40);
         members.forked(40, 41);

@@ -39,7 +39,7 @@ impl ProcessCollector {
                 self.list[place].force_next_read();
             }
             if before != now {
-                self.footprint.note_change();
+                self.pss_uss.note_change();
             }
             self.list[place].sharing = now;
         }

@@ -62,7 +62,7 @@ impl ProcessCollector {
         process.parent = member.parent;
         self.list.push(process);
         self.attach_clock(host, self.list.len() - 1);
-        self.footprint.note_change();
+        self.pss_uss.note_change();
         true
     }
 

@@ -1,7 +1,7 @@
 //! All processes of the run, and what each uses.
 //!
 //! Combines membership ([`super::members`]), the program filter (`super::program_filter`), the
-//! usage of one process ([`super::process`]) and PSS and USS ([`super::footprint`]).
+//! usage of one process ([`super::process`]) and PSS and USS ([`super::pss_uss`]).
 
 mod address_spaces;
 mod discovery;
@@ -15,10 +15,10 @@ use discovery::{cmdline_retries, program};
 use helpers::HelperProcesses;
 use reaped::ReapCheck;
 
-use super::footprint::Footprint;
 use super::members::{NewMember, ProcessTree, RunMembers};
 use super::process::{self, ProcessRead, ProcessReader, ReadContext};
 use super::program_filter::ProgramFilter;
+use super::pss_uss::PssUssReader;
 use super::rule::ProgramRule;
 use super::{Collector, Context, Fault, MissingParts, Probe, Provider, readable};
 use crate::catalog::SourceId;
@@ -54,7 +54,7 @@ pub struct ProcessCollector {
     new_forks: Vec<NewFork>,
     /// Pids forked by a matching process that were gone before they could be read.
     missed_forks: Vec<u32>,
-    footprint: Footprint,
+    pss_uss: PssUssReader,
     context: ReadContext,
     new_members: Vec<NewMember>,
     arguments: bool,
@@ -96,7 +96,7 @@ impl ProcessCollector {
         pid: u32,
         descriptors: usize,
     ) -> ProcessCollector {
-        let members = ProcessTree::of(host, &[pid]);
+        let members = ProcessTree::rooted_at(host, &[pid]);
         ProcessCollector {
             is_attached: false,
             ..ProcessCollector::of(host, settings, members, None, descriptors)
@@ -118,7 +118,7 @@ impl ProcessCollector {
             helpers: HelperProcesses::default(),
             new_forks: Vec::new(),
             missed_forks: Vec::new(),
-            footprint: Footprint::with_budget(settings.budget),
+            pss_uss: PssUssReader::with_budget(settings.budget),
             context: ReadContext::new(host, descriptors),
             new_members: Vec::new(),
             arguments: settings.command_lines,
@@ -154,9 +154,9 @@ impl ProcessCollector {
     }
 
     /// Makes the next tick read PSS and USS of all processes.
-    pub fn want_footprint(&mut self) {
-        self.footprint.request();
-        self.footprint.note_change();
+    pub fn request_pss_uss(&mut self) {
+        self.pss_uss.request();
+        self.pss_uss.note_change();
     }
 
     /// Whether processes may have started and exited unseen between two ticks.
@@ -191,7 +191,7 @@ impl ProcessCollector {
         };
         process.read(host, &mut self.context, tick, || {});
         self.members.note_exit(pid);
-        self.footprint.note_change();
+        self.pss_uss.note_change();
         Some(process.id)
     }
 
@@ -200,7 +200,7 @@ impl ProcessCollector {
         let place = self.list.iter().position(|process| process.id.pid == pid)?;
         let process = self.list.remove(place);
         self.members.note_exit(pid);
-        self.footprint.note_change();
+        self.pss_uss.note_change();
         Some(process.id)
     }
 }
@@ -211,7 +211,7 @@ impl Collector for ProcessCollector {
         let is_first = !self.has_listed;
         let more_pids_than_processes = self.add_new_members(host, tick)? && !is_first;
         self.update_address_spaces(host);
-        let (context, footprint) = (&mut self.context, &mut self.footprint);
+        let (context, pss_uss) = (&mut self.context, &mut self.pss_uss);
         let (filter, arguments) = (self.filter.as_ref(), self.arguments);
         let (members, has_events) = (&mut self.members, self.has_events);
         let (reaped, is_attached) = (&mut self.reaped, self.is_attached);
@@ -275,7 +275,7 @@ impl Collector for ProcessCollector {
                 }
             }
             if process.resident != resident {
-                footprint.note_change();
+                pss_uss.note_change();
             }
             children_reaped |= process.children_faults != children;
             if process.children_faults != children && is_counted {
@@ -286,7 +286,7 @@ impl Collector for ProcessCollector {
         });
         let exited = before - self.list.len();
         if exited > 0 {
-            self.footprint.note_change();
+            self.pss_uss.note_change();
         }
         // More pids were allocated than processes are known, and a child was reaped (or, attached,
         // nothing else would show it).
@@ -298,7 +298,7 @@ impl Collector for ProcessCollector {
         if let Some(error) = denied {
             self.missing.add("io", SourceId::Process, || format!("I/O and open files: {error}"));
         }
-        let refused = self.footprint.pass(host, &self.list, &mut self.context, tick);
+        let refused = self.pss_uss.pass(host, &self.list, &mut self.context, tick);
         if let Some(error) = refused {
             self.missing.add("smaps", SourceId::Process, || format!("PSS and USS: {error}"));
         }

@@ -114,7 +114,7 @@ impl ProcessCollector {
                 tick.changes.push(Change::Exited { id });
             }
         }
-        self.footprint.note_change();
+        self.pss_uss.note_change();
     }
 
     /// A process has exited: reads what is left of it, and returns it if it was measured.
@@ -130,7 +130,7 @@ impl ProcessCollector {
         let place = self.list.iter().position(|process| process.id.pid == pid)?;
         let mut process = self.list.remove(place);
         process.read(host, &mut self.context, tick, || {});
-        self.footprint.note_change();
+        self.pss_uss.note_change();
         Some(ExitedProcess {
             id: process.id,
             cpu_seconds: process.clock.as_mut().and_then(ProcessClock::read),
@@ -152,7 +152,7 @@ impl ProcessCollector {
         if !self.list.iter().any(|known| known.id == process.id) {
             tick.changes.push(Change::Started { id: process.id, parent, program });
             self.list.push(process);
-            self.footprint.note_change();
+            self.pss_uss.note_change();
         }
     }
 

@@ -96,7 +96,7 @@ impl Sockets {
                 SocketBaseline::Command => Ledger::of_command(),
                 SocketBaseline::Running => Ledger::default(),
             },
-            budget: Budget::of(settings.budget),
+            budget: Budget::with_core_share(settings.budget),
             segments: None,
             user: own::unprivileged_user(),
             namespace: host.proc.link(c"self/ns/net"),

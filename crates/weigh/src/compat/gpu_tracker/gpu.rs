@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::timepoints::Peaks;
 use crate::catalog::metrics::gpu::{is_whole, name_there, whole_of};
-use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuProcessUsage};
 use crate::catalog::{FigureId, Scope};
 use crate::model::{self, Entity, ProcessId, Table, Tick};
 use crate::record::{Event, Manifest, Recording};
@@ -175,7 +175,7 @@ fn busy_of_usable(summary: &Summary) -> [Option<f64>; 2] {
     let mut expected =
         summary.gpus.iter().filter(|gpu| is_counted(&gpu.is.name) && gpu.is.is_expected());
     // The share of all is not known where one GPU does not report it.
-    let all_report = expected.all(GpuSummary::says_how_busy);
+    let all_report = expected.all(GpuSummary::has_utilization);
     [FigureId::GpusBusyPeak, FigureId::GpusBusyMean]
         .map(|id| summary.figures.value(id).filter(|_| all_report))
 }
@@ -259,7 +259,7 @@ fn process_memory(
                 Some(GpuProcessRole::Descendant) => &mut descendants,
                 None => continue,
             };
-            let bytes = table.get::<GpuShare>(row).memory.map(|bytes| bytes as f64);
+            let bytes = table.get::<GpuProcessUsage>(row).memory.map(|bytes| bytes as f64);
             add(&mut part.0, bytes);
             part.1 |= bytes.is_none();
         }

@@ -224,7 +224,7 @@ pub fn replay(
     options: &GpuTrackerOptions,
     mut each: impl FnMut(&Timepoint),
 ) -> Result<(Summary, Peaks), record::Error> {
-    let mut accumulator = Accumulator::of(recording);
+    let mut accumulator = Accumulator::for_recording(recording);
     let mut timepoints = TimepointBuilder::new(recording.manifest(), options.gpu_uuids.as_deref());
     let groups = all_groups();
     let frames = recording.replay(&groups, |frame| {

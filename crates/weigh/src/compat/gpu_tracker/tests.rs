@@ -5,7 +5,7 @@ mod gpus;
 use std::path::Path;
 
 use super::*;
-use crate::catalog::metrics::{Doing, NodeCpu, NodeMemory, ProcessState};
+use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessState, TaskState};
 use crate::export::tests::small_machine;
 use crate::model::{Entity, ProcessId, Tick};
 use crate::record::Event;
@@ -220,7 +220,7 @@ fn last_row_has_the_memory_that_exited_processes_had() {
         run.sample(seconds, |tick| {
             for id in [MAIN, CHILD] {
                 process(tick, id, 1.5, 0, None);
-                let doing = Some(Doing::ZOMBIE);
+                let doing = Some(TaskState::ZOMBIE);
                 let state = ProcessState { threads: Some(1), doing, ..ProcessState::default() };
                 tick.put(Entity::Process(id), &state);
             }

@@ -128,7 +128,7 @@ pub fn mean_cores(summary: &Summary) -> [Option<f64>; 4] {
 
 /// Whether the main process certainly had no others.
 fn is_alone(summary: &Summary) -> bool {
-    summary.processes.total <= 1 && !summary.processes.some_unseen
+    summary.processes.total <= 1 && !summary.processes.may_miss_processes
 }
 
 impl ResourceUsage {

@@ -33,6 +33,22 @@ use markdown::ResourceReport;
 use polls::PollBuilder;
 use row_statistics::RowStatistics;
 
+/// The tools of oasislmf's kernel, which its own monitor matches.
+pub const TOOLS: [&str; 12] = [
+    "evepy",
+    "modelpy",
+    "gulpy",
+    "fmpy",
+    "gulmc",
+    "summarypy",
+    "plapy",
+    "katpy",
+    "eltpy",
+    "pltpy",
+    "aalpy",
+    "lecpy",
+];
+
 /// The file with a row for each process at each poll.
 const CSV: &str = "resource_monitor.csv";
 /// The directory of the report.
@@ -130,7 +146,7 @@ fn track(
     options: &ResourceMonitorOptions<'_>,
 ) -> Result<(Summary, RowStatistics), Error> {
     let mut csv = ResourceMonitorCsv::create(OutputFile::create(table, options.force)?)?;
-    let mut accumulator = Accumulator::of(recording);
+    let mut accumulator = Accumulator::for_recording(recording);
     let mut polls = PollBuilder::new(recording.manifest());
     let mut rows = RowStatistics::default();
     let mut failed = None;

@@ -3,7 +3,7 @@
 use crate::catalog::Row;
 use crate::catalog::metrics::ProcessMemory;
 use crate::compat::picture::{Picture, lines, named};
-use crate::plot::Gatherer;
+use crate::plot::ChartBuilder;
 use crate::plot::chart::{Chart, ChartLimit, ChartSeries, MAX_SERIES};
 use crate::record::{Error, Recording};
 
@@ -22,9 +22,9 @@ pub(super) fn pictures_of(
             .into_iter()
             .flatten()
             .collect();
-    let gallery = Gatherer::of_programs(recording, &sizes)?;
+    let run_charts = ChartBuilder::of_programs(recording, &sizes)?;
     let get = |name: &str, title: &str| {
-        let mut chart = named(&gallery, name, title);
+        let mut chart = named(&run_charts, name, title);
         chart.series.retain(|series| has(&series.name));
         chart
     };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::catalog::metrics::{Doing, ProcessState};
+use crate::catalog::metrics::{ProcessState, TaskState};
 use crate::export::tests::small_machine;
 use crate::model::{Entity, ProcessId, Tick};
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, sizes, threads};
@@ -227,7 +227,7 @@ fn last_row_of_a_process_has_its_memory_and_no_more_cores_than_threads() {
         sizes(tick, MAIN, 0, None);
         let state = ProcessState {
             threads: Some(1),
-            doing: Some(Doing::ZOMBIE),
+            doing: Some(TaskState::ZOMBIE),
             ..ProcessState::default()
         };
         tick.put(Entity::Process(MAIN), &state);

@@ -3,7 +3,7 @@
 use super::totals;
 use crate::compat::picture::{Picture, lines, named, nothing};
 use crate::plot::chart::{Chart, ChartSeries};
-use crate::plot::{Gallery, Gatherer};
+use crate::plot::{ChartBuilder, RunCharts};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
 
@@ -45,8 +45,8 @@ fn files(name: &str, combined: &str) -> [String; 2] {
 
 /// The plots of perfmon: of each node, and of all nodes together.
 pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
-    let gallery = Gatherer::of(recording, &[], Units::Binary)?;
-    let machine = Gallery { node: totals::charts(recording)?, ..Gallery::default() };
+    let run_charts = ChartBuilder::of(recording, &[], Units::Binary)?;
+    let machine = RunCharts { node: totals::charts(recording)?, ..RunCharts::default() };
     let host = &recording.manifest().host.name;
     // 18 cm wide at 200 dots per inch, as perfmon draws them.
     let size = (1417.0, 709.0);
@@ -54,7 +54,7 @@ pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
     for (name, combined, from) in PLOTS {
         let [per_node, all_nodes] = files(name, combined);
         let chart = match from {
-            PlotSource::Run(chart) => named(&gallery, chart, name),
+            PlotSource::Run(chart) => named(&run_charts, chart, name),
             PlotSource::Machine => named(&machine, name, name),
             PlotSource::Nothing => nothing(name, "weigh does not measure this yet."),
         };

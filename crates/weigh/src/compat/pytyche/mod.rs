@@ -114,7 +114,7 @@ fn track(
     mut of_gpus: Option<&mut Tables>,
 ) -> Result<Summary, Error> {
     let manifest = recording.manifest();
-    let mut accumulator = Accumulator::of(recording);
+    let mut accumulator = Accumulator::for_recording(recording);
     table.line(HEADER)?;
     let mut written = Ok(());
     let mut each = |row: cpu::CpuRow| {

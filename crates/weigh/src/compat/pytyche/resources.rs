@@ -85,7 +85,7 @@ impl ResourceSummary {
 
 /// What a recorded run used.
 pub fn resources(recording: &Recording) -> Result<ResourceSummary, record::Error> {
-    let mut accumulator = Accumulator::of(recording);
+    let mut accumulator = Accumulator::for_recording(recording);
     let mut first_and_last: Option<[NodeCpu; 2]> = None;
     let frames = recording.replay(&all_groups(), |frame| {
         accumulator.frame(frame);

@@ -20,6 +20,7 @@ impl Code {
     /// The driver is too old for it.
     pub const FUNCTION_NOT_FOUND: Code = Code(13);
     /// The GPU fell off the bus.
+    #[cfg(test)]
     pub const GPU_IS_LOST: Code = Code(15);
 
     pub(super) fn of(returned: nvmlReturn_t) -> Result<(), Code> {

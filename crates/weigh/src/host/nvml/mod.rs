@@ -22,7 +22,7 @@ use std::ffi::{CStr, OsString, c_char};
 use nvml_wrapper_sys::bindings::NvmlLib;
 
 pub use code::Code;
-pub use device::{Ecc, NvmlClock, NvmlDevice, NvmlMemory, Violation};
+pub use device::{Ecc, NvmlClock, NvmlDevice, Violation};
 pub use gpm::{Gpm, GpmActivity};
 pub use lists::{ListBuffers, ProcessSample, Sample, Sampled};
 pub use processes::NvmlProcess;

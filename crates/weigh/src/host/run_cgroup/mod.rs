@@ -27,7 +27,7 @@ use leaf::LeafCgroup;
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupRefusal {
     /// There is no parent cgroup for it.
-    #[error("weigh is in no control group that could have another one below it")]
+    #[error("weigh is in no cgroup that could have another one below it")]
     NoPlace,
     /// It might change what the command does.
     #[error("it is not made {0}")]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::catalog::all_groups;
-use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare, ProcessMemory};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuProcessUsage, ProcessMemory};
 use crate::model::{End, Gpu, Name};
 
 /// One sample of a GPU: its utilisation, and its counters.
@@ -47,7 +47,10 @@ fn gpus(gpu_names: &[MergedGpu], users: &[(&str, ProcessId, u64)]) -> impl FnOnc
             let rss = ProcessMemory { rss: Some(1), ..Default::default() };
             tick.put(Entity::Process(*id), &rss);
             let entity = Entity::OnGpu(Name::new(gpu.as_bytes()), *id);
-            tick.put(entity, &GpuShare { memory: Some(*bytes), ..GpuShare::default() });
+            tick.put(
+                entity,
+                &GpuProcessUsage { memory: Some(*bytes), ..GpuProcessUsage::default() },
+            );
         }
     }
 }

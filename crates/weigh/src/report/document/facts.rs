@@ -91,12 +91,12 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
             let name = signal_name(number);
             format!("Ended after {after} because its reader closed the pipe ({name})")
         }
-        RunOutcome::Well => format!("Succeeded (exit 0) after {after}"),
+        RunOutcome::Success => format!("Succeeded (exit 0) after {after}"),
         RunOutcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
-        RunOutcome::Followed(StopReason::Ended) => {
+        RunOutcome::MonitoringEnded(StopReason::Ended) => {
             format!("Ended after it was monitored for {after}")
         }
-        RunOutcome::Followed(_) => format!("Monitored for {after}, still running"),
+        RunOutcome::MonitoringEnded(_) => format!("Monitored for {after}, still running"),
         RunOutcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
     let busy = value(summary, FigureId::CpuCoresMean).map(|mean| {
@@ -115,7 +115,7 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         false => format!("{end}; {}.", used.join(", ")),
     };
     let severity = match run.outcome() {
-        RunOutcome::Well | RunOutcome::Followed(_) => None,
+        RunOutcome::Success | RunOutcome::MonitoringEnded(_) => None,
         RunOutcome::Stopped(_) => Some(Severity::Note),
         RunOutcome::NotRecorded => Some(Severity::Warning),
         RunOutcome::Failed(_) | RunOutcome::Killed(_) => Some(Severity::Problem),

@@ -107,7 +107,7 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
             let unknown = Figure::unknown(source, reason.unwrap_or(NO_REASON));
             (unknown.clone(), unknown)
         }
-        true if processes.some_unseen || !run.complete => {
+        true if processes.may_miss_processes || !run.complete => {
             let why = "processes shorter than the sampling interval may be missing";
             let more = |count| Figure::sampled(count, source).because(why);
             (more(total), more(peak))

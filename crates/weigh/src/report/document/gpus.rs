@@ -16,7 +16,7 @@ const NOT_MEASURED: &str = "no GPU was measured";
 /// The utilisation of the GPUs.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, FigureId::GpuUtilizationMean);
-    let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
+    let count = summary.gpus.iter().filter(|gpu| gpu.has_utilization()).count();
     let note = match value(summary, FigureId::GpusBusyMean) {
         Some(mean) if count == 1 => format!("one GPU, busy {} of the time", quantity::ratio(mean)),
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
@@ -57,7 +57,7 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
     if !worth_reporting(summary) {
         return Vec::new();
     }
-    let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
+    let count = summary.gpus.iter().filter(|gpu| gpu.has_utilization()).count();
     let busy = value(summary, FigureId::GpusBusyMean).map(|mean| match count {
         1 => format!("its GPU was busy {} of the time", quantity::ratio(mean)),
         _ => format!("{mean:.2} of {count} GPUs were busy on average"),

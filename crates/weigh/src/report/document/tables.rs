@@ -7,7 +7,7 @@ use crate::quantity::{self, Units};
 use crate::record::{Entry, Event};
 use crate::report::phases::nested;
 use crate::report::process_table::{ListedProcesses, Process};
-use crate::summary::phases::Named;
+use crate::summary::phases::PhaseStatistics;
 use crate::summary::{Method, Summary, Tool};
 
 pub(super) fn table(
@@ -176,7 +176,7 @@ pub(super) fn phases(summary: &Summary, units: Units) -> ReportTable {
         ReportColumn::number("CPU time"),
         ReportColumn::number("Memory, peak"),
     ];
-    let row = |(depth, one): (usize, &Named)| {
+    let row = |(depth, one): (usize, &PhaseStatistics)| {
         let figure = |id| one.figures.get(id).copied().unwrap_or_default();
         let memory = figure(FigureId::MemoryPeak).max;
         vec![

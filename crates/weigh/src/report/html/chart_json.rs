@@ -149,10 +149,10 @@ fn limit(limit: &ChartLimit) -> (f64, String) {
 fn form(form: ChartForm) -> &'static str {
     match form {
         ChartForm::Lines => "lines",
-        ChartForm::Totals => "totals",
+        ChartForm::Counters => "totals",
         ChartForm::Rates => "rates",
         ChartForm::Stack => "stack",
-        ChartForm::StackedTotals => "stacked totals",
+        ChartForm::StackedCounters => "stacked totals",
         ChartForm::StackedRates => "stacked rates",
         ChartForm::Heatmap => "heat",
     }

@@ -261,7 +261,7 @@ impl HtmlChart<'_> {
         let peak = chart.peak.unwrap_or(drawn);
         let said = match chart.form {
             // A count so far is highest in the end.
-            ChartForm::Totals | ChartForm::StackedTotals => chart.scale.shown(peak.value),
+            ChartForm::Counters | ChartForm::StackedCounters => chart.scale.shown(peak.value),
             _ => format!("Peak {}", peak.describe(chart.scale)),
         };
         let most = chart.largest_at_top().filter(|_| chart.series.len() > 1);

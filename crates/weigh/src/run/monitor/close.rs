@@ -12,7 +12,7 @@ use crate::host::run_cgroup::RunCgroup;
 use crate::model::{End, FaultSource};
 use crate::parse::kernel_log;
 use crate::record::events::Victim;
-use crate::record::{Event, RunAccount, RunEnd};
+use crate::record::{Event, FinalCounters, RunEnd};
 use crate::run::{Outcome, requests};
 
 impl Monitor {
@@ -44,8 +44,10 @@ impl Monitor {
         // The BPF programs attached to it are removed first.
         self.watch.collectors.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(RunCgroup::remove) {
-            self.watch
-                .fault(SourceId::Cgroup, format!("the command's group is left behind: {error}"));
+            self.watch.fault(
+                SourceId::Cgroup,
+                format!("the command's cgroup could not be removed: {error}"),
+            );
         }
     }
 
@@ -86,10 +88,10 @@ impl Monitor {
             task_clock_seconds,
             task_clock_began_seconds: task_clock_seconds.map(|_| 0.0),
             left: processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
-            some_unseen: self.loses_orphans
+            may_miss_processes: self.loses_orphans
                 || processes.is_none_or(ProcessCollector::may_have_missed_processes),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
-            account: Some(Box::new(RunAccount {
+            account: Some(Box::new(FinalCounters {
                 reaped: self.reaped,
                 io,
                 rss_before_exec_bytes: self.pause.largest_rss.max(self.control.largest_helper),

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::Control;
 use super::live::LiveEvent;
-use super::watch::{ENDS, Watch};
+use super::sampling_loop::{ENDS, SamplingLoop};
 use crate::host::cgroup::Cgroup;
 use crate::host::child::{self, ForkedChild, PreExecUsage};
 use crate::host::kernel_log::KernelLog;
@@ -26,7 +26,7 @@ use crate::model::settings::Settings;
 use crate::model::{End, FaultSource, Io, ProcessId, Usage};
 use crate::record::inbox::Inbox;
 use crate::record::{self, Manifest};
-pub(super) use reap::Inheritance;
+pub(super) use reap::PreRunBaseline;
 use start::Start;
 
 /// What ended a sleep early.
@@ -36,7 +36,7 @@ struct Woken {
 }
 
 pub(super) struct Monitor {
-    watch: Watch,
+    watch: SamplingLoop,
     control: Control,
     signals: Signals,
     root: ProcessId,
@@ -50,7 +50,7 @@ pub(super) struct Monitor {
     reaped_at: Duration,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
-    inheritance: Inheritance,
+    inheritance: PreRunBaseline,
     /// Whether orphaned descendants are reparented to another process, which reaps them.
     loses_orphans: bool,
     /// The cgroup that is the command's alone.
@@ -65,7 +65,7 @@ pub(super) struct Monitor {
 
 impl Monitor {
     pub(super) fn new(
-        watch: Watch,
+        watch: SamplingLoop,
         settings: &Settings,
         manifest: &Manifest,
         signals: Signals,
@@ -83,7 +83,7 @@ impl Monitor {
             reaped_at: Duration::ZERO,
             ended: None,
             stop_waiting: false,
-            inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
+            inheritance: PreRunBaseline { children: HashSet::new(), io: Io::default() },
             loses_orphans: false,
             own_group: None,
             group: None,
@@ -110,7 +110,7 @@ impl Monitor {
         self.watch.describe_machine(manifest, settings);
     }
 
-    pub(super) fn take_inheritance(&mut self, inheritance: Inheritance) {
+    pub(super) fn take_inheritance(&mut self, inheritance: PreRunBaseline) {
         self.inheritance = inheritance;
     }
 

@@ -11,16 +11,19 @@ use crate::record::Event;
 use crate::run::LiveEvent;
 
 /// What this process had before the run: children and I/O that are not the run's.
-pub(in crate::run) struct Inheritance {
+pub(in crate::run) struct PreRunBaseline {
     pub(super) children: HashSet<u32>,
     pub(super) io: Io,
 }
 
-impl Inheritance {
+impl PreRunBaseline {
     /// Reads the current values.
-    pub(in crate::run) fn now(host: &Host) -> Inheritance {
+    pub(in crate::run) fn now(host: &Host) -> PreRunBaseline {
         // What cannot be read now cannot be read at the end either, and is reported then.
-        Inheritance { children: own::children(host), io: own::reaped_io(host).unwrap_or_default() }
+        PreRunBaseline {
+            children: own::children(host),
+            io: own::reaped_io(host).unwrap_or_default(),
+        }
     }
 }
 
@@ -41,7 +44,7 @@ impl Monitor {
                 continue;
             };
             if pid == self.root.pid {
-                usage.take_off(self.pause.cpu.as_secs_f64());
+                usage.subtract_pre_exec(self.pause.cpu.as_secs_f64());
                 self.ended = Some((end, at));
                 out_of_memory::end_with(end);
             }
@@ -63,7 +66,7 @@ impl Monitor {
             None => {
                 self.watch.fault(
                     FaultSource::Io,
-                    format!("that of process {pid}, not of this run, is in it"),
+                    format!("I/O of process {pid}, which is not part of this run, is included"),
                 );
             }
         }

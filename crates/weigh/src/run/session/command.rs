@@ -22,11 +22,11 @@ use crate::model::settings::Settings;
 use crate::model::{End, Facts, FaultSource, Io, ProcessId, Tick, Usage};
 use crate::parse;
 use crate::record::inbox::Inbox;
-use crate::record::{Event, Manifest, RunAccount, RunEnd, Writer, files, secrets};
+use crate::record::{Event, FinalCounters, Manifest, RunEnd, Writer, files, secrets};
+use crate::run::attach::{AttachMonitor, session_descriptors};
 use crate::run::control::Control;
-use crate::run::follow::{AttachMonitor, session_descriptors};
 use crate::run::requests::{RequestQueue, Requests};
-use crate::run::watch::Watch;
+use crate::run::sampling_loop::SamplingLoop;
 use crate::run::{Error, check_gpus, is_here, prepare, select, surroundings, variables};
 
 /// A command that a session has started.
@@ -48,7 +48,7 @@ impl SessionCommand {
         let since_exec = |at: Duration| at.saturating_sub(self.executed).as_secs_f64();
         end.task_clock_began_seconds = end.task_clock_seconds.map(|_| 0.0);
         // Orphaned descendants are reparented to another process, which reaps them.
-        end.some_unseen = true;
+        end.may_miss_processes = true;
         let Some((exit, at, reaped)) = self.exit else {
             end.duration_seconds = since_exec(now);
             return;
@@ -57,7 +57,7 @@ impl SessionCommand {
         end.exit = Some(exit);
         end.duration_seconds = since_exec(at);
         end.measured_seconds = Some(since_exec(if end.left.is_empty() { at } else { now }));
-        end.account = Some(Box::new(RunAccount {
+        end.account = Some(Box::new(FinalCounters {
             reaped,
             io: self.io,
             rss_before_exec_bytes: self.before_exec.largest_rss.max(control.largest_helper),
@@ -104,7 +104,7 @@ pub(super) fn begin(
     let waiting = child::fork(command, &added, original).map_err(|error| discard(error.into()))?;
     let pid = waiting.pid;
     // It exists until this process reaps it.
-    let held = PidFd::open(pid).map_err(|source| discard(Error::Process { pid, source }))?;
+    let pidfd = PidFd::open(pid).map_err(|source| discard(Error::Process { pid, source }))?;
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(pid));
     let mut processes = collects(SourceId::Process)
         .then(|| ProcessCollector::of_child(&host, settings, pid, session_descriptors()));
@@ -125,7 +125,7 @@ pub(super) fn begin(
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
     let mut collectors = Collectors::new(settings, sources.iter().copied());
     collectors.processes = processes;
-    let mut watch = Watch::new(host, zero, settings, &manifest, tick, collectors, writer);
+    let mut watch = SamplingLoop::new(host, zero, settings, &manifest, tick, collectors, writer);
     if collects(SourceId::Sockets) && is_here(settings) {
         let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Running);
         watch.collectors.sockets = watch.or_fault(SourceId::Sockets, sockets);
@@ -163,7 +163,7 @@ pub(super) fn begin(
         requests: Requests::Queue(queue),
         control,
         command: Some(SessionCommand { id, executed, before_exec, exit: None, io: None }),
-        held: vec![held],
+        target_pidfds: vec![pidfd],
         occupants: None,
         connector: None,
         happened: Vec::new(),
@@ -200,7 +200,7 @@ impl AttachMonitor {
         }
         // The program may have reaped it itself, or ignore SIGCHLD.
         let reaped = wait::reap(id.pid).map(|(end, mut usage)| {
-            usage.take_off(command.before_exec.cpu.as_secs_f64());
+            usage.subtract_pre_exec(command.before_exec.cpu.as_secs_f64());
             (end, usage)
         });
         command.exit = reaped.map(|(end, usage)| (end, at, usage));

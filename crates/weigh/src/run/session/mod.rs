@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::follow::{self, AttachMonitor, AttachTarget, Follow, ProcessOwner};
+use super::attach::{self, AttachMonitor, AttachOptions, AttachTarget, ProcessOwner};
 use super::requests::{Request, RequestQueue, RequestSender, request_queue};
 use super::{Error, Outcome};
 use crate::host::clock::Offsets;
@@ -169,20 +169,21 @@ impl Session {
 
     /// Measures running processes and their descendants, until they exit or [`stop`](Self::stop).
     pub fn attach(pids: &[u32], settings: &Settings) -> Result<Session, Error> {
-        Session::follow(AttachTarget::Processes(pids.to_vec()), settings)
+        Session::monitor(AttachTarget::Processes(pids.to_vec()), settings)
     }
 
     /// Measures all processes in a cgroup and the cgroups below it.
     pub fn cgroup(path: &Path, settings: &Settings) -> Result<Session, Error> {
-        Session::follow(AttachTarget::Cgroup(path.to_owned()), settings)
+        Session::monitor(AttachTarget::Cgroup(path.to_owned()), settings)
     }
 
     /// Measures any target.
-    pub fn follow(what: AttachTarget, settings: &Settings) -> Result<Session, Error> {
+    pub fn monitor(what: AttachTarget, settings: &Settings) -> Result<Session, Error> {
         let settings = settings.clone();
         Session::start(move |queue, warnings| {
-            let (follow, owner) = (Follow { what, time: None }, ProcessOwner::Session(queue));
-            let (monitor, manifest) = follow::begin(&follow, &settings, owner, warnings)?;
+            let (options, owner) =
+                (AttachOptions { what, time: None }, ProcessOwner::Session(queue));
+            let (monitor, manifest) = attach::begin(&options, &settings, owner, warnings)?;
             let begun = Begun::of(&manifest, monitor.watch.directory(), None);
             Ok((monitor, begun))
         })
@@ -233,7 +234,7 @@ impl Session {
                     }
                 };
                 let _ = ready.send(Ok(begun));
-                let why = monitor.follow();
+                let why = monitor.monitor();
                 let outcome = monitor.finish(why, warnings);
                 of_thread.set();
                 Some(outcome)

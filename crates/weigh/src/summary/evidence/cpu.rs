@@ -1,4 +1,5 @@
-//! Which count of CPU time is believed: one decision for a run, an attached run and a phase.
+//! Which count of CPU time is used for a run, an attached run and the command of a phase. A phase
+//! without a command is computed in `summary::phases::figures`.
 //!
 //! In order of trust:
 //!
@@ -16,7 +17,7 @@
 //! | nothing | null | | | |
 //!
 //! `wait4` does not count auto-reaped children (SIGCHLD ignored). The task clock does, but it runs
-//! on while an interrupt or another guest of the hypervisor has the CPU: that time is `elsewhere`.
+//! on while an interrupt or another guest of the hypervisor has the CPU: that time is `irq_and_steal`.
 
 use crate::summary::figure::{Figure, Method};
 
@@ -30,7 +31,7 @@ pub(in crate::summary) enum CpuEvidence {
         is_final: bool,
     },
     /// What was reaped, and an inherited task clock.
-    Wait4AndClock { reaped: f64, clock: f64, elsewhere: f64, has_lost_children: bool },
+    Wait4AndClock { reaped: f64, clock: f64, irq_and_steal: f64, has_lost_children: bool },
     /// What was reaped alone.
     Wait4 {
         reaped: f64,
@@ -43,9 +44,9 @@ pub(in crate::summary) enum CpuEvidence {
     AttachedClock {
         clock: f64,
         sampled: f64,
-        elsewhere: f64,
+        irq_and_steal: f64,
         /// What all cores can have done before the clocks were opened.
-        unclocked: f64,
+        before_clock_opened: f64,
     },
     /// The sum of what was sampled of each process.
     Sampled {
@@ -71,10 +72,10 @@ impl CpuEvidence {
             CpuEvidence::Cgroup { seconds, is_final: false } => {
                 (seconds, Method::Sampled, seconds, None)
             }
-            CpuEvidence::Wait4AndClock { reaped, clock, elsewhere, has_lost_children } => {
+            CpuEvidence::Wait4AndClock { reaped, clock, irq_and_steal, has_lost_children } => {
                 let upper = Some(clock.max(reaped));
                 match has_lost_children {
-                    true => (clock, Method::Exact, reaped.max(clock - elsewhere), upper),
+                    true => (clock, Method::Exact, reaped.max(clock - irq_and_steal), upper),
                     false => (reaped, Method::Exact, reaped, upper),
                 }
             }
@@ -85,9 +86,9 @@ impl CpuEvidence {
                 let method = if orphans_are_lost { Method::Sampled } else { Method::Exact };
                 (reaped, method, reaped, None)
             }
-            CpuEvidence::AttachedClock { clock, sampled, elsewhere, unclocked } => {
-                let lower = sampled.min(clock).max(clock - elsewhere);
-                (clock, Method::Exact, lower, Some(clock.max(sampled) + unclocked))
+            CpuEvidence::AttachedClock { clock, sampled, irq_and_steal, before_clock_opened } => {
+                let lower = sampled.min(clock).max(clock - irq_and_steal);
+                (clock, Method::Exact, lower, Some(clock.max(sampled) + before_clock_opened))
             }
             CpuEvidence::Sampled { seconds, unsampled } => {
                 let upper = unsampled.map(|unsampled| seconds + unsampled);
@@ -109,7 +110,7 @@ mod tests {
         let clocks = |has_lost_children| CpuEvidence::Wait4AndClock {
             reaped: 4.0,
             clock: 5.0,
-            elsewhere: 0.25,
+            irq_and_steal: 0.25,
             has_lost_children,
         };
         let wait4 = |orphans_are_lost, sampled_more| CpuEvidence::Wait4 {
@@ -120,8 +121,8 @@ mod tests {
         let attached = CpuEvidence::AttachedClock {
             clock: 5.0,
             sampled: 4.5,
-            elsewhere: 0.25,
-            unclocked: 0.5,
+            irq_and_steal: 0.25,
+            before_clock_opened: 0.5,
         };
         let table = [
             (CpuEvidence::Cgroup { seconds: 3.0, is_final: true }, (3.0, EXACT, 3.0, Some(3.0))),
@@ -148,13 +149,17 @@ mod tests {
         let clock = CpuEvidence::Wait4AndClock {
             reaped: 4.9,
             clock: 5.0,
-            elsewhere: 3.0,
+            irq_and_steal: 3.0,
             has_lost_children: true,
         };
         assert_eq!(clock.decide().2, 4.9);
         // The clocks were opened late: less was clocked than sampled.
-        let late =
-            CpuEvidence::AttachedClock { clock: 1.0, sampled: 4.0, elsewhere: 0.0, unclocked: 0.0 };
+        let late = CpuEvidence::AttachedClock {
+            clock: 1.0,
+            sampled: 4.0,
+            irq_and_steal: 0.0,
+            before_clock_opened: 0.0,
+        };
         assert_eq!(late.decide(), (1.0, EXACT, 1.0, Some(4.0)));
     }
 }

@@ -46,7 +46,7 @@ const SHARED_COUNTED_ONCE: &str =
     "resident memory over time: the sum in smaps_rollup, or the largest process if that is more";
 
 const MISSED: &str =
-    "processes may have started and exited between two ticks, and their sizes add up";
+    "processes that started and exited between two ticks may have added to the peak";
 const SHARED_MORE_THAN_ONCE: &str = "shared pages are counted for each process that maps them";
 const BEFORE_EXEC: &str =
     "too short to sample: ru_maxrss may be the size of the process before exec";
@@ -57,7 +57,7 @@ const BEFORE_ATTACH: &str =
 
 /// Resident memory with each shared page counted once, as far as that is known: the sum of PSS, and
 /// at least the largest process. A PSS may have been read while others mapped the same pages.
-pub(in crate::summary) fn shared_counted_once<T: PartialOrd>(
+pub(in crate::summary) fn pss_or_largest_rss<T: PartialOrd>(
     pss_sum: Option<T>,
     largest_process: T,
 ) -> T {

@@ -6,5 +6,5 @@ mod memory;
 
 pub(super) use cpu::CpuEvidence;
 pub(super) use memory::{
-    CgroupMemory, MemoryBounds, MemoryEvidence, MemoryMeans, MemoryOwner, shared_counted_once,
+    CgroupMemory, MemoryBounds, MemoryEvidence, MemoryMeans, MemoryOwner, pss_or_largest_rss,
 };

@@ -3,28 +3,29 @@
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
-use super::super::gpus::{GpuEnergy, GpuFold};
-use super::{NOT_SEEN, SHORT, missing};
+use super::super::gpus::{GpuAccumulator, GpuEnergy};
+use super::{NO_PROCESS_SAMPLED, SHORT, missing};
 use crate::catalog::{FigureId, SourceId};
 use crate::quantity;
 
 const MEMORY: &str = "memory of GPUs by process, summed";
 const SAMPLED: &str = "utilization of GPUs, all samples of the driver";
-const LOOKED: &str = "utilization of GPUs, as sampled, over time";
-const AT_TICKS: &str = "utilization of GPUs, as each tick found it";
+const POLLED: &str = "utilization of GPUs, polled, mean over time";
+const AT_TICKS: &str = "utilization of GPUs at each tick";
 const ENERGY: &str = "energy counters of GPUs, summed";
-const UNKNOWN: &str = "processes on a GPU whose memory, or whose run, is not known are not in it";
-const SILENT: &str = "no GPU here says how busy it is";
-const PARTIAL: &str = "a GPU that does not say how busy it is is not in it";
+const UNKNOWN: &str = "processes on a GPU are not included if their memory is unknown, or whether \
+                       they belong to the run";
+const SILENT: &str = "no GPU reports its utilization";
+const PARTIAL: &str = "GPUs that do not report their utilization are not included";
 const NO_ENERGY: &str = "no GPU reported its energy twice";
 
 const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES let the \
                       run use none of the GPUs";
-const EARLY: &str = "what a driver says at a look is of the second before it, and the run was no \
-                     longer";
-const PARTS: &str = "parts of a divided GPU do not say how busy they are, nor their energy";
-const NO_MEMORY: &str = "no GPU here tells how much memory is in use";
-const NOBODY: &str = "who uses the GPUs could not be told";
+const EARLY: &str = "the driver reports the utilization of the last second, and the run was no \
+                     longer than that";
+const MIG_ONLY: &str = "MIG instances report neither utilization nor energy";
+const NO_MEMORY: &str = "no GPU reports its memory in use";
+const PROCESSES_UNKNOWN: &str = "the processes on the GPUs are not known";
 
 /// Why nothing is known of GPUs.
 fn why(run: &Accumulator) -> String {
@@ -38,7 +39,7 @@ fn why(run: &Accumulator) -> String {
 /// Why the GPU usage of the run is not known, where its GPUs report nothing.
 fn why_not(run: &Accumulator, silent: &str) -> String {
     match (run.gpus.is_any(), run.gpus.expected_count()) {
-        (true, 0) if run.gpus.are_mig_instances() => PARTS.to_owned(),
+        (true, 0) if run.gpus.are_mig_instances() => MIG_ONLY.to_owned(),
         (true, 0) => HIDDEN.to_owned(),
         (true, _) => silent.to_owned(),
         (false, _) => why(run),
@@ -52,14 +53,14 @@ fn of_less(known: Option<f64>, all: f64) -> Option<String> {
     const SHARE: f64 = 0.9;
     let known = known.filter(|known| all - known > SECONDS && *known < SHARE * all)?;
     let (known, all) = (quantity::seconds(known), quantity::seconds(all));
-    Some(format!("it is of {known} of {all}, as far as GPUs told"))
+    Some(format!("GPU values cover {known} of {all}"))
 }
 
 /// Memory that processes of the run had: of the main one, of the others, of all.
 pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
-    let GpuFold { run_memory, driver_peaks, some_unknown, .. } = &run.gpus;
+    let GpuAccumulator { run_memory, driver_peaks, some_unknown, .. } = &run.gpus;
     if run.gpus.is_any() && run.tree.total == 0 {
-        return Figure::unknown(MEMORY, missing(run, NOT_SEEN));
+        return Figure::unknown(MEMORY, missing(run, NO_PROCESS_SAMPLED));
     }
     // The peak of one process by the driver's accounting is a lower bound of all together; of a
     // process that weigh attached to later, the accounting may be of the time before.
@@ -71,7 +72,7 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
             Figure::sampled(bytes, MEMORY).at(at).because(more)
         }
         Peak { value: None, .. } if run.gpus.is_any() => {
-            Figure::unknown(MEMORY, run.reason(SourceId::Gpu).unwrap_or(NOBODY))
+            Figure::unknown(MEMORY, run.reason(SourceId::Gpu).unwrap_or(PROCESSES_UNKNOWN))
         }
         Peak { value: None, .. } => Figure::unknown(MEMORY, &why(run)),
     }
@@ -94,7 +95,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let reasons = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let of_those =
         |figure: Figure| if reasons.is_empty() { figure } else { figure.because(&reasons) };
-    let source = if run.gpus.are_sampled() { SAMPLED } else { LOOKED };
+    let source = if run.gpus.are_sampled() { SAMPLED } else { POLLED };
     let mean = run.gpus.busy_mean(end);
     let Peak { value: highest, at, .. } = run.gpus.busy;
     // Between two polls it may have been higher, and was, where the mean is.
@@ -134,8 +135,8 @@ fn energy(run: &Accumulator) -> Figure {
         return Figure::unknown(ENERGY, &why_not(run, NO_ENERGY));
     };
     let why = match (is_complete, is_counted) {
-        (false, _) => "a GPU that does not tell its energy is not in it",
-        (true, true) => "what was used after the last poll, or before the first, is not in it",
+        (false, _) => "GPUs that do not report their energy are not included",
+        (true, true) => "energy before the first poll and after the last one is not included",
         (true, false) => "a GPU has no counter of its energy",
     };
     let figure = if is_counted {

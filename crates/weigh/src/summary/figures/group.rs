@@ -143,7 +143,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     if group.sampled_at.is_none() && !is_attached(run) {
         return;
     }
-    let level = |peak: Peak, of: &'static str| match peak.value {
+    let gauge_peak = |peak: Peak, of: &'static str| match peak.value {
         Some(value) => Figure::sampled(value, STAT).at(peak.at).because(SHORT),
         None => Figure::unknown(STAT, &why(run, of)),
     };
@@ -153,8 +153,8 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     };
     let none = |source| Figure::unknown(source, &why(run, GroupIo::GROUP));
     let more = [
-        (FigureId::MemoryAnonymousPeak, level(group.anonymous, GroupMemory::GROUP)),
-        (FigureId::MemoryCachePeak, level(group.cache, GroupMemory::GROUP)),
+        (FigureId::MemoryAnonymousPeak, gauge_peak(group.anonymous, GroupMemory::GROUP)),
+        (FigureId::MemoryCachePeak, gauge_peak(group.cache, GroupMemory::GROUP)),
         (
             FigureId::OomKills,
             count(group.oom_kills.map(|kills| kills as f64), EVENTS, GroupMemory::GROUP),

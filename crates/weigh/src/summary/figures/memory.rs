@@ -4,7 +4,7 @@ use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::evidence::{MemoryBounds, MemoryEvidence, MemoryMeans, MemoryOwner};
 use super::super::figure::Figure;
-use super::{NOT_SEEN, group, is_attached, missing, not_sampled, reaped};
+use super::{NO_PROCESS_SAMPLED, group, is_attached, missing, not_sampled, reaped};
 
 /// Peak memory.
 pub(super) fn peak(run: &Accumulator) -> Figure {
@@ -35,7 +35,7 @@ fn evidence(run: &Accumulator) -> MemoryEvidence<'_> {
         rss_sum: tree.combined.rss,
         bounds: bounds(run, tree.upper_bound(reaped(run).largest_rss_bytes as f64)),
         cgroup: group::memory(run),
-        why_nothing: missing(run, NOT_SEEN),
+        why_nothing: missing(run, NO_PROCESS_SAMPLED),
     }
 }
 
@@ -47,7 +47,7 @@ pub(in crate::summary) fn bounds(run: &Accumulator, high_water_sum: Option<f64>)
         huge_pages: huge_pages(run),
         // Processes that were never sampled, or were auto-reaped, may have had any size.
         is_complete: run.account().is_some()
-            && !run.some_unseen()
+            && !run.may_miss_processes()
             && run.lost_children() != Some(true),
         has_end: run.end.is_some(),
     }

@@ -1,6 +1,6 @@
 //! The figures of a run, each with its method, bounds and source.
 
-mod followed;
+mod attached_run;
 mod gpus;
 mod group;
 pub(super) mod memory;
@@ -16,13 +16,14 @@ use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
 use crate::catalog::{FigureId, FigureScope, SourceId};
 use crate::model::{FaultSource, Io, Usage};
-use shared_rules::{add_levels, level, mean_cores, peak_cores, reaped_count};
+use shared_rules::{add_gauge_peaks, gauge_peak, mean_cores, peak_cores, reaped_count};
 
 const NOT_COLLECTED: &str = "the process collector was left out";
-pub(super) const NOT_SEEN: &str = "no process of the run could be read";
+pub(super) const NO_PROCESS_SAMPLED: &str = "no process of the run could be read";
 pub(super) const SHORT: &str = "spikes shorter than the sampling interval may be missed";
-const MORE_THAN_ALL: &str = "the processes have more CPU time than the run: some is counted twice";
-const TOO_SHORT: &str = "too short to sample: what ran had ended before its memory was read";
+const MORE_THAN_ALL: &str =
+    "the CPU time of the processes exceeds that of the run: some of it was counted twice";
+const TOO_SHORT: &str = "too short to sample: the processes exited before their memory was read";
 pub(super) const NO_END: &str = "the end of the run is not recorded";
 
 /// Everything about the run as a whole.
@@ -44,11 +45,14 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::CpuSystem, system);
     put(FigureId::CpuTime, cpu);
     put(FigureId::MemoryPeak, memory::peak(run));
-    let levels = &run.tree.combined;
+    let gauge_peaks = &run.tree.combined;
     // Most runs have none, and changed bytes may look like some.
-    if levels.hugetlb.value > Some(0.0) && !run.losses.are_changes() {
+    if gauge_peaks.hugetlb.value > Some(0.0) && !run.losses.are_changes() {
         let source = "/proc/PID/status HugetlbPages, summed";
-        put(FigureId::MemoryHugetlbPeak, level(run, levels.hugetlb, source, not_sampled(run)));
+        put(
+            FigureId::MemoryHugetlbPeak,
+            gauge_peak(run, gauge_peaks.hugetlb, source, not_sampled(run)),
+        );
     }
     put(FigureId::MemoryMean, memory::mean(run));
     put(FigureId::IoRead, io(run, |io| io.read_bytes));
@@ -70,7 +74,7 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     );
     let switches = counted(run, |ended| ended.involuntary_switches, alive.switches_involuntary);
     put(FigureId::ContextSwitchesInvoluntary, switches);
-    add_levels(&mut figures, FigureScope::Run, run, levels, not_sampled(run));
+    add_gauge_peaks(&mut figures, FigureScope::Run, run, gauge_peaks, not_sampled(run));
     figures.extend(group::swap_peak(run).map(|swap| (FigureId::SwapPeak, swap)));
     group::add(run, &mut figures);
     gpus::add(run, &mut figures);
@@ -103,7 +107,7 @@ pub(super) fn add_unattributed(figures: &mut Figures, tools: &[Tool]) {
             };
             Figure { reason, ..Figure::between(rest, Method::Sampled, 0.0, upper, source) }
         }
-        None => Figure::unknown(source, all.reason.as_deref().unwrap_or(NOT_SEEN)),
+        None => Figure::unknown(source, all.reason.as_deref().unwrap_or(NO_PROCESS_SAMPLED)),
     };
     figures.insert(FigureId::CpuUnattributed, figure);
 }
@@ -149,9 +153,10 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     if let Some(figure) = group::cpu_time(run) {
         return figure;
     }
-    let reaped = run.helpers.less_cpu(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
+    let reaped =
+        run.helpers.cpu_without_helpers(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
     if is_attached(run) {
-        return followed::cpu_time(run);
+        return attached_run::cpu_time(run);
     }
     let Some(end) = run.end.as_ref().filter(|end| end.account.is_some()) else {
         let sampled = (run.tree.total > 0).then_some(reaped);
@@ -166,7 +171,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
         Some(clock) => CpuEvidence::Wait4AndClock {
             reaped,
             clock,
-            elsewhere: run.node.elsewhere(),
+            irq_and_steal: run.node.irq_and_steal(),
             has_lost_children: run.lost_children() == Some(true),
         }
         .figure("wait4, perf task-clock"),
@@ -185,7 +190,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
                     .because(&format!("auto-reaped children are in it as last sampled; {why}")),
                 None => evidence
                     .figure("wait4")
-                    .because(&format!("auto-reaped children are not in it; {why}{orphans}")),
+                    .because(&format!("auto-reaped children are not included; {why}{orphans}")),
             }
         }
     }
@@ -197,9 +202,9 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
         return figures;
     }
     if is_attached(run) {
-        return followed::user_and_system(run, cpu);
+        return attached_run::user_and_system(run, cpu);
     }
-    let reaped = run.helpers.less_usage(&reaped(run));
+    let reaped = run.helpers.usage_without_helpers(&reaped(run));
     let total = reaped.cpu_seconds();
     let (Some(value), true) = (cpu.value, total > 0.0) else {
         let unknown = Figure::unknown("wait4", NO_END);
@@ -207,7 +212,8 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     };
     let missing = (value - total).max(0.0);
     if missing > total {
-        let reason = "most of it is of auto-reaped children, of which only the sum is known";
+        let reason =
+            "most of it was used by auto-reaped children, of which only user + system is known";
         let figure = |part: f64| Figure {
             lower: Some(part),
             upper: Some(part + missing),
@@ -270,7 +276,7 @@ pub(super) fn possible(run: &Accumulator, cores: f64) -> f64 {
 
 /// Why there is no sample of the processes.
 pub(super) fn not_sampled(run: &Accumulator) -> &'static str {
-    if run.tree.total > 0 { TOO_SHORT } else { NOT_SEEN }
+    if run.tree.total > 0 { TOO_SHORT } else { NO_PROCESS_SAMPLED }
 }
 
 /// Why nothing is known of the processes.
@@ -284,18 +290,19 @@ pub(super) fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
 
 fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     if is_attached(run) {
-        return followed::io(run, of);
+        return attached_run::io(run, of);
     }
     let alive = of(&Io::of_counts(run.tree.io_of_alive())) as f64;
     match run.account() {
         Some(account) => match &account.io {
             Some(reaped) => {
                 let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
-                complete_or_more(run, count, "/proc/self/io of the reaper")
+                exact_or_at_least(run, count, "/proc/self/io of the reaper")
             }
-            None => {
-                Figure::unknown("/proc/self/io", run.reason(FaultSource::Io).unwrap_or(NOT_SEEN))
-            }
+            None => Figure::unknown(
+                "/proc/self/io",
+                run.reason(FaultSource::Io).unwrap_or(NO_PROCESS_SAMPLED),
+            ),
         },
         None if alive > 0.0 => Figure::sampled(alive, "/proc/PID/io").because(NO_END),
         None => Figure::unknown("/proc/PID/io", NO_END),
@@ -303,17 +310,17 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
 }
 
 fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
-    let count = run.helpers.less_count((of(&ended(run)) + alive) as f64, of);
+    let count = run.helpers.count_without_helpers((of(&ended(run)) + alive) as f64, of);
     let figure = match run.account() {
-        _ if is_attached(run) => followed::counted(run, count),
+        _ if is_attached(run) => attached_run::counted(run, count),
         None => Figure::unknown("wait4", NO_END),
-        Some(_) => complete_or_more(run, count, "wait4"),
+        Some(_) => exact_or_at_least(run, count, "wait4"),
     };
     run.helpers.bound_count(figure, of)
 }
 
 /// A count of what weigh has reaped.
-fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
+fn exact_or_at_least(run: &Accumulator, value: f64, source: &str) -> Figure {
     reaped_count(value, source, run.clocks_agree(), wait4_method(run), run.lost_orphans())
 }
 

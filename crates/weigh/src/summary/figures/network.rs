@@ -9,13 +9,13 @@
 
 use super::super::accumulate::Accumulator;
 use super::super::figure::{Figure, Figures, Method};
-use super::{NO_END, NOT_COLLECTED, NOT_SEEN};
+use super::{NO_END, NO_PROCESS_SAMPLED, NOT_COLLECTED};
 use crate::catalog::{FigureId, SourceId};
 use crate::quantity::{self, Units};
 
 const TCP: &str = "sock_diag tcp_info of the run's TCP connections, headers excluded";
 
-const PACKETS: &str = "cgroup_skb on the run's control group, IP headers included";
+const PACKETS: &str = "cgroup_skb on the run's cgroup, IP headers included";
 
 /// Bytes that the run sent.
 pub(super) fn sent(run: &Accumulator) -> Figure {
@@ -48,7 +48,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
 fn of_packets(run: &Accumulator, count: u64) -> Figure {
     let why = match (run.end.is_none(), run.left_its_group()) {
         (true, _) => Some(NO_END),
-        (_, true) => Some("processes of the run have left its control group"),
+        (_, true) => Some("processes of the run have left its cgroup"),
         _ => run.reason(SourceId::Packets),
     };
     match why {
@@ -83,7 +83,7 @@ fn of_connections(run: &Accumulator, owned: Option<u64>, unowned: Option<u64>) -
     if run.end.is_none() {
         reasons.push(NO_END.to_owned());
     }
-    reasons.push("UDP and packet headers are not in it".to_owned());
+    reasons.push("UDP and packet headers are not included".to_owned());
     let figure = Figure::between(owned as f64, Method::Estimated, owned as f64, None, TCP);
     let figure = figure.because(&reasons.join("; "));
     // More may have been the run's than is known to be.
@@ -100,7 +100,7 @@ fn why_nothing(run: &Accumulator) -> &str {
     } else if !run.manifest.collects(SourceId::Process) {
         NOT_COLLECTED
     } else {
-        NOT_SEEN
+        NO_PROCESS_SAMPLED
     }
 }
 

@@ -1,13 +1,13 @@
 //! The same figures for the main process, the others, all of them, and the machine.
 
 use super::super::accumulate::Accumulator;
-use super::super::alive::PeakLevels;
+use super::super::alive::GaugePeaks;
+use super::super::device_counter_deltas::DeviceCounterDeltas;
 use super::super::figure::{Figure, Figures, Method};
-use super::super::growth::Growth;
 use super::super::{Part, Parts};
 use super::{
-    NO_END, NOT_SEEN, SHORT, add_levels, followed, gpus, is_attached, missing, not_sampled, of_run,
-    possible, within_the_run,
+    NO_END, NO_PROCESS_SAMPLED, SHORT, add_gauge_peaks, attached_run, gpus, is_attached, missing,
+    not_sampled, of_run, possible, within_the_run,
 };
 use crate::catalog::metrics::energy::STAND_STILL;
 use crate::catalog::{FigureId, FigureScope, SourceId};
@@ -23,10 +23,10 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
     let (main, others) = match (is_attached(run), &main.value) {
         // What was not sampled may be of either.
         (true, Some(sampled)) => {
-            followed::main_and_others(run, *sampled, &named(FigureId::CpuTime))
+            attached_run::main_and_others(run, *sampled, &named(FigureId::CpuTime))
         }
         // What exceeds its samples is also its own.
-        (false, Some(_)) if run.tree.total == 1 && !run.some_unseen() => {
+        (false, Some(_)) if run.tree.total == 1 && !run.may_miss_processes() => {
             (named(FigureId::CpuTime), Figure::exact(0.0, "there was one process"))
         }
         _ => {
@@ -35,10 +35,11 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
         }
     };
     let mains = run.manifest.mains().len() as u64;
-    let no_main = if mains == 0 { "programs were watched, and none is the main one" } else { "" };
-    let no_others = if run.tree.total <= mains { "no descendant was seen" } else { "" };
+    let no_main =
+        if mains == 0 { "programs were monitored by name: there is no main process" } else { "" };
+    let no_others = if run.tree.total <= mains { "no descendant was sampled" } else { "" };
     let mut parts = Parts {
-        main: part(run, &run.tree.main_levels, main, no_main),
+        main: part(run, &run.tree.main_peaks, main, no_main),
         descendants: part(run, &run.tree.descendants, others, no_others),
         combined: part(run, &run.tree.combined, named(FigureId::CpuTime), ""),
         system: system(run, &named(FigureId::CpuTime)),
@@ -73,14 +74,14 @@ fn main_cpu(run: &Accumulator) -> Figure {
             let why = if run.end.is_some() { SHORT } else { NO_END };
             Figure::sampled(value, source).because(why)
         }
-        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+        None => Figure::unknown(source, missing(run, NO_PROCESS_SAMPLED)),
     }
 }
 
 fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
     let source = "all less the main process";
     let Some((all, value)) = all.get(FigureId::CpuTime).zip(main.value) else {
-        return Figure::unknown(source, main.reason.as_deref().unwrap_or(NOT_SEEN));
+        return Figure::unknown(source, main.reason.as_deref().unwrap_or(NO_PROCESS_SAMPLED));
     };
     let less = |bound: Option<f64>, by: Option<f64>| Some((bound? - by?).max(0.0));
     Figure {
@@ -95,11 +96,11 @@ fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
 }
 
 /// Figures of some of the processes; `absent` says why there was none of them, if that is known.
-fn part(run: &Accumulator, levels: &PeakLevels, cpu: Figure, absent: &str) -> Part {
+fn part(run: &Accumulator, gauge_peaks: &GaugePeaks, cpu: Figure, absent: &str) -> Part {
     let otherwise = if absent.is_empty() { not_sampled(run) } else { absent };
     let mut figures = Figures::new();
     figures.insert(FigureId::CpuTime, cpu);
-    add_levels(&mut figures, FigureScope::Main, run, levels, otherwise);
+    add_gauge_peaks(&mut figures, FigureScope::Main, run, gauge_peaks, otherwise);
     Part { figures }
 }
 
@@ -149,7 +150,7 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
 }
 
 /// Deltas of the counters of many devices during the run.
-fn delta(growth: &Growth, source: &str, why: &str) -> Figure {
+fn delta(growth: &DeviceCounterDeltas, source: &str, why: &str) -> Figure {
     let more =
         "a device appeared, disappeared or was reset during the run, and may have counted more";
     match growth.total() {
@@ -165,7 +166,7 @@ fn delta(growth: &Growth, source: &str, why: &str) -> Figure {
 /// measurement of 0 J.
 fn energy(run: &Accumulator, why: &str) -> Figure {
     let source = "RAPL, packages and their memory";
-    let is_stuck = |growth: &Growth| growth.total() == Some(0.0);
+    let is_stuck = |growth: &DeviceCounterDeltas| growth.total() == Some(0.0);
     if is_stuck(&run.node.energy) || is_stuck(&run.node.energy_of_all) {
         return Figure::unknown(source, run.reason(SourceId::Energy).unwrap_or(STAND_STILL));
     }

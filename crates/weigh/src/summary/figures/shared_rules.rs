@@ -3,41 +3,41 @@
 use super::{SHORT, least_cores, missing, possible};
 use crate::catalog::{FigureId, FigureScope};
 use crate::summary::accumulate::Accumulator;
-use crate::summary::alive::PeakLevels;
+use crate::summary::alive::GaugePeaks;
 use crate::summary::curve::Peak;
 use crate::summary::figure::{Figure, Figures, Method};
 
-type LevelOf = fn(&PeakLevels) -> Peak;
+type PeakOf = fn(&GaugePeaks) -> Peak;
 
 /// The highest samples of gauges, and their sources.
-const LEVELS: [(FigureId, LevelOf, &str); 6] = [
-    (FigureId::MemoryRssPeak, |levels| levels.rss, "/proc/PID/stat rss"),
-    (FigureId::MemoryPssPeak, |levels| levels.pss, "/proc/PID/smaps_rollup"),
-    (FigureId::MemoryUssPeak, |levels| levels.uss, "/proc/PID/smaps_rollup"),
-    (FigureId::SwapPeak, |levels| levels.swap, "/proc/PID/status VmSwap"),
-    (FigureId::ThreadsPeak, |levels| levels.threads, "/proc/PID/stat num_threads"),
-    (FigureId::FilesOpenPeak, |levels| levels.files, "/proc/PID/fd"),
+const GAUGE_PEAKS: [(FigureId, PeakOf, &str); 6] = [
+    (FigureId::MemoryRssPeak, |gauge_peaks| gauge_peaks.rss, "/proc/PID/stat rss"),
+    (FigureId::MemoryPssPeak, |gauge_peaks| gauge_peaks.pss, "/proc/PID/smaps_rollup"),
+    (FigureId::MemoryUssPeak, |gauge_peaks| gauge_peaks.uss, "/proc/PID/smaps_rollup"),
+    (FigureId::SwapPeak, |gauge_peaks| gauge_peaks.swap, "/proc/PID/status VmSwap"),
+    (FigureId::ThreadsPeak, |gauge_peaks| gauge_peaks.threads, "/proc/PID/stat num_threads"),
+    (FigureId::FilesOpenPeak, |gauge_peaks| gauge_peaks.files, "/proc/PID/fd"),
 ];
 
 /// Adds the highest samples of the gauges that are declared for this scope; `otherwise` says why
 /// there is none.
-pub(in crate::summary) fn add_levels(
+pub(in crate::summary) fn add_gauge_peaks(
     figures: &mut Figures,
     scope: FigureScope,
     run: &Accumulator,
-    levels: &PeakLevels,
+    gauge_peaks: &GaugePeaks,
     otherwise: &str,
 ) {
-    for (id, of, source) in LEVELS.into_iter().filter(|(id, ..)| id.is_in(scope)) {
+    for (id, of, source) in GAUGE_PEAKS.into_iter().filter(|(id, ..)| id.is_in(scope)) {
         // A part may be one process.
         let summed = matches!(scope, FigureScope::Run | FigureScope::Phase);
         let source = format!("{source}{}", if summed { ", summed" } else { "" });
-        figures.insert(id, level(run, of(levels), &source, otherwise));
+        figures.insert(id, gauge_peak(run, of(gauge_peaks), &source, otherwise));
     }
 }
 
 /// The highest sample of a gauge, or why there is none.
-pub(super) fn level(run: &Accumulator, peak: Peak, source: &str, otherwise: &str) -> Figure {
+pub(super) fn gauge_peak(run: &Accumulator, peak: Peak, source: &str, otherwise: &str) -> Figure {
     match peak.value {
         Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
         None => Figure::unknown(source, missing(run, otherwise)),
@@ -94,7 +94,7 @@ pub(in crate::summary) fn reaped_count(
     method: Method,
     why: Option<&str>,
 ) -> Figure {
-    let missing = "auto-reaped children, if there were any, are not in it";
+    let missing = "auto-reaped children, if there were any, are not included";
     match clocks_agree {
         Some(true) => Figure::exact(value, source),
         Some(false) => Figure::sampled(value, source).because(missing),

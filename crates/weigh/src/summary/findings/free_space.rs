@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::rise::Supply;
+use super::super::counter_delta::LowestFreeSpace;
 use super::super::{Finding, Severity};
 use super::finding;
 use crate::quantity::{self, Units};
@@ -21,16 +21,16 @@ const NOTHING_SHARE: f64 = 0.001;
 const SOON_SECONDS: f64 = 86_400.0;
 
 /// A file system that was full, or nearly.
-pub(super) fn nearly_full(space: Option<Supply>) -> Option<Finding> {
+pub(super) fn nearly_full(space: Option<LowestFreeSpace>) -> Option<Finding> {
     let space = space.filter(|space| is_short(space, SHORT_BYTES))?;
     let bytes = |value: f64| quantity::bytes(value, Units::Binary);
     let (code, severity, left) = if space.least < NOTHING_BYTES.min(space.total * NOTHING_SHARE) {
-        ("filesystem.full", Severity::Problem, "no room".to_owned())
+        ("filesystem.full", Severity::Problem, "no free space".to_owned())
     } else {
-        ("filesystem.nearly_full", Severity::Warning, format!("only {}", bytes(space.least)))
+        ("filesystem.nearly_full", Severity::Warning, format!("only {} free", bytes(space.least)))
     };
     let sentence = format!(
-        "The file system of the working directory had {left} of {} left at {}.{}",
+        "The file system of the working directory ({}) had {left} at {}.{}",
         bytes(space.total),
         quantity::seconds(space.at),
         shrinking(&space, &bytes)
@@ -51,7 +51,7 @@ pub(super) fn nearly_full(space: Option<Supply>) -> Option<Finding> {
 }
 
 /// A file system that has free space, and no free inodes.
-pub(super) fn few_files_left(files: Option<Supply>) -> Option<Finding> {
+pub(super) fn few_files_left(files: Option<LowestFreeSpace>) -> Option<Finding> {
     let files = files.filter(|files| is_short(files, SHORT_FILES))?;
     let severity = if files.least < 1.0 { Severity::Problem } else { Severity::Warning };
     let sentence = format!(
@@ -77,12 +77,12 @@ pub(super) fn few_files_left(files: Option<Supply>) -> Option<Finding> {
     )
 }
 
-fn is_short(supply: &Supply, least: f64) -> bool {
+fn is_short(supply: &LowestFreeSpace, least: f64) -> bool {
     supply.least < least && supply.least < supply.total * SHORT_SHARE
 }
 
 /// How fast it shrank, and when it would have run out.
-fn shrinking(supply: &Supply, shown: &dyn Fn(f64) -> String) -> String {
+fn shrinking(supply: &LowestFreeSpace, shown: &dyn Fn(f64) -> String) -> String {
     let Some(rate) = supply.loss_per_second() else { return String::new() };
     let soon = supply.seconds_left().filter(|left| supply.least > 0.0 && *left < SOON_SECONDS);
     let soon = soon.map_or_else(String::new, |left| {
@@ -123,7 +123,7 @@ mod tests {
         let finding = finding_of("filesystem.nearly_full", &samples).unwrap();
         assert_eq!(
             finding.sentence,
-            "The file system of the working directory had only 2.00 GiB of 100 GiB left at 20.00 s. \
+            "The file system of the working directory (100 GiB) had only 2.00 GiB free at 20.00 s. \
              Until then 205 MiB a second were used up: at that rate nothing would have been left \
              10.00 s later."
         );
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Problem);
         assert_eq!(
             finding.sentence,
-            "The file system of the working directory had no room of 100 GiB left at 0 s."
+            "The file system of the working directory (100 GiB) had no free space at 0 s."
         );
         assert_eq!(
             finding_of("filesystem.nearly_full", &[(0, 500_000)]),

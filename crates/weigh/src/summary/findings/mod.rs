@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::group::CgroupUsage;
 use super::memory_growth::SteadyGrowth;
 use super::node::Node;
-use super::{Finding, Left, Severity, Summary};
+use super::{Finding, NamedProcess, Severity, Summary};
 use crate::catalog::FigureId;
 use crate::model::{numbering, signal_name};
 use crate::quantity;
@@ -26,7 +26,7 @@ pub(super) struct Killing {
     /// How many, in the cgroup of the run.
     pub kills: u64,
     /// Those of the run that were killed, as far as it was reported.
-    pub victims: Vec<Left>,
+    pub victims: Vec<NamedProcess>,
 }
 
 /// All findings on a run.
@@ -83,7 +83,7 @@ fn not_complete(summary: &Summary) -> Option<Finding> {
         return finding(
             "run.not_whole",
             Severity::Warning,
-            "The recording of this run is not whole: rows or events are missing.".to_owned(),
+            "The recording of this run is incomplete: rows or events are missing.".to_owned(),
             json!({"faults": summary.monitor.faults}),
             "What is not marked exact is a lower bound.",
         );
@@ -149,8 +149,8 @@ fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
     // An exit status is only reported to the process that reaps it, and that is mostly the parent.
     let whom = match (victims.is_empty(), killing.kills) {
         (false, _) => victims.join(", "),
-        (true, 1) => "a process in its control group".to_owned(),
-        (true, kills) => format!("{kills} processes in its control group"),
+        (true, 1) => "a process in its cgroup".to_owned(),
+        (true, kills) => format!("{kills} processes in its cgroup"),
     };
     let limit = summary.host.tight_memory_limit_bytes();
     let allowed = limit.map_or_else(String::new, |limit| {

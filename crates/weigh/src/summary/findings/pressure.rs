@@ -6,9 +6,9 @@
 
 use serde_json::json;
 
+use super::super::counter_delta::CounterDelta;
 use super::super::group::{CgroupUsage, PressureTime};
 use super::super::node::Node;
-use super::super::rise::CounterRise;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding, value, with_slurm};
 use crate::catalog::FigureId;
@@ -75,17 +75,17 @@ impl Waited {
     }
 
     fn place(&self) -> &'static str {
-        if self.is_of_group { "in its control group" } else { "on the machine" }
+        if self.is_of_group { "in its cgroup" } else { "on the machine" }
     }
 
     fn evidence(&self) -> serde_json::Value {
-        let of = if self.is_of_group { "control group" } else { "machine" };
+        let of = if self.is_of_group { "cgroup" } else { "machine" };
         json!({"waited_seconds": self.seconds, "share": self.share, "of": of})
     }
 }
 
 impl Pressed<'_> {
-    fn waited(&self, of: fn(&PressureTime) -> &CounterRise, least: f64) -> Option<Waited> {
+    fn waited(&self, of: fn(&PressureTime) -> &CounterDelta, least: f64) -> Option<Waited> {
         let known = |waiting, is_of_group| {
             let rise = of(waiting);
             Some(Waited { seconds: rise.total()?, share: rise.share()?, is_of_group })
@@ -235,8 +235,8 @@ fn quota(group: &CgroupUsage) -> Option<Finding> {
         "cpu.throttled",
         Severity::Warning,
         format!(
-            "Its control group's quota of CPU time was used up in {throttled} of {periods} periods: \
-             its CPUs stood still for {} together.",
+            "Its cgroup was throttled by its CPU quota in {throttled} of {periods} periods, for {} in \
+             total.",
             quantity::seconds(waited)
         ),
         json!({"periods": periods, "throttled_periods": throttled, "throttled_seconds": waited}),
@@ -250,7 +250,7 @@ fn too_hot(node: &Node) -> Option<Finding> {
         "cpu.too_hot",
         Severity::Warning,
         format!(
-            "Heat slowed down cores or packages of the machine {} times.",
+            "CPU cores or packages of the machine were thermally throttled {} times.",
             quantity::count(times)
         ),
         json!({"times": times}),
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(codes(&summary), ["memory.pressure"], "the rest was others' waiting");
         assert_eq!(
             summary.findings[0].sentence,
-            "For 1.00 s, 10 % of the time, everything in its control group that had work waited for \
+            "For 1.00 s, 10 % of the time, everything in its cgroup that had work waited for \
              memory."
         );
     }
@@ -421,8 +421,7 @@ mod tests {
         let summary = end(throttling_row(100, 47, 12.5));
         assert_eq!(
             found(&summary, "cpu.throttled").unwrap().sentence,
-            "Its control group's quota of CPU time was used up in 47 of 100 periods: its CPUs stood \
-             still for 12.50 s together."
+            "Its cgroup was throttled by its CPU quota in 47 of 100 periods, for 12.50 s in total."
         );
         assert!(codes(&end(throttling_row(100, 5, 12.5))).is_empty());
         assert!(codes(&end(throttling_row(100, 47, 0.5))).is_empty());
@@ -461,7 +460,10 @@ mod tests {
             ended(FakeRun::new(), 3.0, [row(7, packages), row(7 + cores, packages)])
         };
         let finding = found(&throttled(57, Some(3)), "cpu.too_hot").unwrap();
-        assert_eq!(finding.sentence, "Heat slowed down cores or packages of the machine 57 times.");
+        assert_eq!(
+            finding.sentence,
+            "CPU cores or packages of the machine were thermally throttled 57 times."
+        );
         assert!(codes(&throttled(9, None)).is_empty());
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::super::counter_delta::CounterDelta;
 use super::super::curve::{Mean, Peak};
-use super::super::growth::Growth;
-use super::super::rise::CounterRise;
-use super::busy::{Busy, BusySample, BusyWindow};
+use super::super::device_counter_deltas::DeviceCounterDeltas;
+use super::utilization::{UtilizationSample, UtilizationTracker, UtilizationWindow};
 use super::{GpuSummary, GpuUser};
-use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
+use crate::catalog::metrics::{
+    GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuProcessUsage, GpuThrottle,
+};
 use crate::model::{self, Entity, ProcessId};
 
 /// Processes that are listed for one GPU.
@@ -15,13 +17,13 @@ const MAX_LISTED: usize = 100;
 
 /// One GPU so far.
 #[derive(Debug, Default, Clone)]
-pub(super) struct DeviceFold {
+pub(super) struct DeviceAccumulator {
     pub(super) is: model::Gpu,
     memory: Peak,
     memory_free: Option<u64>,
-    pub(super) utilization: Busy,
-    window: BusyWindow,
-    memory_utilization: Busy,
+    pub(super) utilization: UtilizationTracker,
+    window: UtilizationWindow,
+    memory_utilization: UtilizationTracker,
     /// Its last row with values: the time of the tick, and of the poll.
     answered: Option<(f64, f64)>,
     /// For how long it had values.
@@ -32,25 +34,25 @@ pub(super) struct DeviceFold {
     pub(super) lost: f64,
     power: Peak,
     power_mean: Mean,
-    energy: Growth,
-    energy_sampled: Growth,
+    energy: DeviceCounterDeltas,
+    energy_sampled: DeviceCounterDeltas,
     /// Whether the last row with power had its energy counter. Rows of a suspended GPU have no
     /// power.
     has_energy_counter: bool,
     /// When its power or energy was first and last known.
     energy_known: Option<(f64, f64)>,
     temperature: Peak,
-    thermal_throttled: CounterRise,
-    power_throttled: CounterRise,
-    uncorrected: CounterRise,
+    thermal_throttled: CounterDelta,
+    power_throttled: CounterDelta,
+    uncorrected: CounterDelta,
     processes: Option<u64>,
     processes_unknown: Option<u64>,
-    pub(super) run_processes: HashMap<ProcessId, ProcessFold>,
+    pub(super) run_processes: HashMap<ProcessId, GpuProcessAccumulator>,
 }
 
 /// A process of the run on it so far.
 #[derive(Debug, Default, Clone)]
-pub(super) struct ProcessFold {
+pub(super) struct GpuProcessAccumulator {
     name: String,
     memory: Option<u64>,
     utilization: Option<f64>,
@@ -60,10 +62,10 @@ pub(super) struct ProcessFold {
     pending_s: f64,
 }
 
-impl DeviceFold {
+impl DeviceAccumulator {
     /// One without rows yet, while others had some for so long.
-    pub(super) fn new(is: model::Gpu, lost: f64) -> DeviceFold {
-        DeviceFold { is, lost, ..DeviceFold::default() }
+    pub(super) fn new(is: model::Gpu, lost: f64) -> DeviceAccumulator {
+        DeviceAccumulator { is, lost, ..DeviceAccumulator::default() }
     }
 
     /// Adds the rows of a tick, and returns the utilization. After a longer gap than this, the
@@ -97,10 +99,11 @@ impl DeviceFold {
         let sampled = activity.busy.zip(activity.observed);
         let between = self.window.share(sampled);
         let share = activity.utilization;
-        let busy = self.utilization.add(BusySample { share, sampled, between, polled_at }, at);
+        let busy =
+            self.utilization.add(UtilizationSample { share, sampled, between, polled_at }, at);
         let (share, between) = (activity.memory_utilization, None);
         let sampled = activity.memory_busy.zip(activity.observed);
-        self.memory_utilization.add(BusySample { share, sampled, between, polled_at }, at);
+        self.memory_utilization.add(UtilizationSample { share, sampled, between, polled_at }, at);
         match power.draw {
             Some(watts) => {
                 self.power.add(watts, at);
@@ -183,7 +186,8 @@ impl DeviceFold {
 
     pub(super) fn finish(self, end: f64) -> GpuSummary {
         let (energy, end) = (self.energy(), self.end(end));
-        let mut processes: Vec<(ProcessId, ProcessFold)> = self.run_processes.into_iter().collect();
+        let mut processes: Vec<(ProcessId, GpuProcessAccumulator)> =
+            self.run_processes.into_iter().collect();
         processes.sort_by_key(|(id, process)| (std::cmp::Reverse(process.memory), *id));
         let listed = processes.into_iter().take(MAX_LISTED).map(|(id, process)| GpuUser {
             pid: id.pid,
@@ -218,10 +222,10 @@ impl DeviceFold {
     }
 }
 
-impl ProcessFold {
+impl GpuProcessAccumulator {
     /// Adds its row of a tick, so many seconds after the tick before. A share is of all the time
     /// since the last one, as far as it was on the GPU.
-    pub(super) fn add(&mut self, name: String, share: &GpuShare, seconds: f64) {
+    pub(super) fn add(&mut self, name: String, share: &GpuProcessUsage, seconds: f64) {
         self.name = name;
         self.memory = self.memory.max(share.memory).max(share.memory_peak);
         self.pending_s += seconds;

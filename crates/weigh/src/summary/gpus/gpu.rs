@@ -55,7 +55,7 @@ pub struct GpuSummary {
 
 impl GpuSummary {
     /// Whether it is in `gpus_busy_mean`: the run could use it, and its utilization is known.
-    pub fn says_how_busy(&self) -> bool {
+    pub fn has_utilization(&self) -> bool {
         self.is.is_expected() && self.utilization_mean_ratio.is_some()
     }
 }

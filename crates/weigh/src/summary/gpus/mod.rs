@@ -3,21 +3,21 @@
 //! Values of MIG instances are also in those of the whole GPU, so sums are of whole ones. Processes
 //! are listed where they run, which with MIG is in the instances.
 
-mod busy;
 mod device;
 mod gpu;
 mod run_memory;
 #[cfg(test)]
 mod tests;
+mod utilization;
 
 use std::collections::HashMap;
 
-use device::DeviceFold;
+use device::DeviceAccumulator;
 
 use super::curve::Peak;
 use crate::catalog::Scope;
 use crate::catalog::metrics::gpu::{is_whole, whole_of};
-use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuProcessUsage};
 use crate::model::{self, Entity, Name, ProcessId, Tick};
 pub use gpu::{GpuSummary, GpuUser};
 use run_memory::RunMemory;
@@ -27,8 +27,8 @@ const MIN_GAP: f64 = 2.0;
 
 /// All GPUs.
 #[derive(Debug, Default, Clone)]
-pub(super) struct GpuFold {
-    each: Vec<(Name, DeviceFold)>,
+pub(super) struct GpuAccumulator {
+    each: Vec<(Name, DeviceAccumulator)>,
     /// After more seconds than these without values, the time in between is not known.
     gap: f64,
     /// The last tick with GPUs.
@@ -76,10 +76,14 @@ pub(super) enum RunRole {
     Other,
 }
 
-impl GpuFold {
+impl GpuAccumulator {
     /// None yet, of a run with this sampling interval.
-    pub(super) fn new(interval: f64, is_merged: bool) -> GpuFold {
-        GpuFold { gap: (3.0 * interval).max(MIN_GAP), is_merged, ..GpuFold::default() }
+    pub(super) fn new(interval: f64, is_merged: bool) -> GpuAccumulator {
+        GpuAccumulator {
+            gap: (3.0 * interval).max(MIN_GAP),
+            is_merged,
+            ..GpuAccumulator::default()
+        }
     }
 
     /// Adds the event of a GPU.
@@ -87,11 +91,11 @@ impl GpuFold {
         self.device(Name::new(gpu.name.as_bytes())).is = gpu.clone();
     }
 
-    fn device(&mut self, name: Name) -> &mut DeviceFold {
+    fn device(&mut self, name: Name) -> &mut DeviceAccumulator {
         let index = self.each.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             let is = model::Gpu { name: name.to_string(), ..model::Gpu::default() };
             let lost = if self.is_merged { self.with_rows } else { 0.0 };
-            self.each.push((name, DeviceFold::new(is, lost)));
+            self.each.push((name, DeviceAccumulator::new(is, lost)));
             self.each.len() - 1
         });
         &mut self.each[index].1
@@ -155,7 +159,7 @@ impl GpuFold {
         let Some(table) = tick.table(Scope::GpuProcess) else { return };
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::OnGpu(gpu, id) = entity else { continue };
-            let share: GpuShare = table.get(row);
+            let share: GpuProcessUsage = table.get(row);
             let (memory, part, name) = match role(id) {
                 RunRole::Main(name) => (&mut main, 0, name),
                 RunRole::Descendant(name) => (&mut others, 1, name),
@@ -197,7 +201,7 @@ impl GpuFold {
     }
 
     /// The GPUs that the run could use.
-    fn expected(&self) -> impl Iterator<Item = &DeviceFold> {
+    fn expected(&self) -> impl Iterator<Item = &DeviceAccumulator> {
         self.each.iter().map(|(_, gpu)| gpu).filter(|gpu| gpu.is.is_expected())
     }
 
@@ -234,7 +238,7 @@ impl GpuFold {
     /// The seconds of which the utilization is known, for the GPU with the fewest.
     pub(super) fn known_seconds(&self, end: f64) -> Option<f64> {
         let reporting = self.expected().filter(|gpu| gpu.busy(end).is_some());
-        reporting.map(DeviceFold::known_seconds).min_by(f64::total_cmp)
+        reporting.map(DeviceAccumulator::known_seconds).min_by(f64::total_cmp)
     }
 
     /// Whether one has values of its utilization, and all of a time that began before the run.
@@ -249,9 +253,10 @@ impl GpuFold {
 
     /// The energy of all whose energy is known.
     pub(super) fn energy(&self) -> Option<GpuEnergy> {
-        let known: Vec<(f64, bool)> = self.expected().filter_map(DeviceFold::energy).collect();
+        let known: Vec<(f64, bool)> =
+            self.expected().filter_map(DeviceAccumulator::energy).collect();
         let reporting = self.expected().filter(|gpu| gpu.energy().is_some());
-        let seconds = reporting.map(DeviceFold::energy_seconds).min_by(f64::total_cmp)?;
+        let seconds = reporting.map(DeviceAccumulator::energy_seconds).min_by(f64::total_cmp)?;
         Some(GpuEnergy {
             joules: known.iter().map(|(joules, _)| joules).sum(),
             is_counted: known.iter().all(|(_, is_counted)| *is_counted),

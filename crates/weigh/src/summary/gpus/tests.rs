@@ -3,7 +3,7 @@
 mod known;
 
 use super::*;
-use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare, ProcessMemory};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuProcessUsage, ProcessMemory};
 use crate::record::Event;
 use crate::testing::{CHILD, FakeRun, GIB, MAIN};
 
@@ -15,8 +15,8 @@ fn on(gpu: &str, id: ProcessId) -> Entity {
     Entity::OnGpu(Name::new(gpu.as_bytes()), id)
 }
 
-fn has(memory: u64) -> GpuShare {
-    GpuShare { memory: Some(memory), utilization: Some(0.5), ..GpuShare::default() }
+fn has(memory: u64) -> GpuProcessUsage {
+    GpuProcessUsage { memory: Some(memory), utilization: Some(0.5), ..GpuProcessUsage::default() }
 }
 
 fn busy(utilization: f64, processes: u64, unknown: u64) -> GpuActivity {
@@ -88,7 +88,7 @@ fn memory_that_the_driver_does_not_report_is_not_0() {
             tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
         }
         tick.put(named("intel0"), &busy(0.5, 2, 0));
-        tick.put(on("intel0", MAIN), &GpuShare::default());
+        tick.put(on("intel0", MAIN), &GpuProcessUsage::default());
         tick.put(on("intel0", CHILD), &has(GIB));
     });
     let summary = run.summary();
@@ -229,7 +229,7 @@ fn gpu_without_values_does_not_hide_those_of_another() {
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.5));
     for name in ["gpu_energy_joules", "gpu_utilization_mean_ratio"] {
         let reason = summary.figures[name].reason.as_deref().unwrap();
-        assert!(reason.contains("is not in it"), "{name}: {reason}");
+        assert!(reason.contains("not included"), "{name}: {reason}");
     }
 }
 
@@ -266,7 +266,7 @@ fn process_that_only_has_a_gpu_open_does_not_make_it_usable() {
             tick.put(named("amd0"), &busy(0.5, 1, 0));
             tick.put(named("amd1"), &busy(1.0, 0, 0));
             tick.put(on("amd0", MAIN), &has(GIB));
-            let open = GpuShare { memory: Some(2 << 20), ..GpuShare::default() };
+            let open = GpuProcessUsage { memory: Some(2 << 20), ..GpuProcessUsage::default() };
             tick.put(on("amd1", MAIN), &open);
         });
     }
@@ -287,7 +287,7 @@ fn process_without_values_is_listed_and_does_not_make_a_gpu_usable() {
     run.sample(1.0, |tick| {
         tick.put(Entity::Process(MAIN), &ProcessMemory { rss: Some(1), ..Default::default() });
         tick.put(named("intel0"), &busy(0.0, 1, 0));
-        tick.put(on("intel0", MAIN), &GpuShare::default());
+        tick.put(on("intel0", MAIN), &GpuProcessUsage::default());
     });
     let summary = run.summary();
     assert_eq!(summary.gpus[0].is.usable, None, "its GPU is suspended and was not read");
@@ -302,7 +302,7 @@ fn mig_instance_alone_has_memory_and_a_reason_for_the_rest() {
     let system = &summary.parts.system.figures["gpu_memory_peak_bytes"];
     assert_eq!(system.value, Some(GIB as f64));
     let busy = &summary.figures["gpus_busy_mean"];
-    assert!(busy.reason.as_deref().unwrap().starts_with("parts of a divided GPU"), "{busy:?}");
+    assert!(busy.reason.as_deref().unwrap().starts_with("MIG instances"), "{busy:?}");
 }
 
 #[test]
@@ -354,7 +354,8 @@ fn process_utilization_is_weighted_by_time() {
             tick.put(named("nvidia0"), &busy(0.5, 2, 0));
             for (id, share) in [(MAIN, main), (CHILD, other)] {
                 let Some(utilization) = share else { continue };
-                let share = GpuShare { memory: Some(1), utilization, ..GpuShare::default() };
+                let share =
+                    GpuProcessUsage { memory: Some(1), utilization, ..GpuProcessUsage::default() };
                 tick.put(on("nvidia0", id), &share);
             }
         });

@@ -57,19 +57,19 @@ fn truncated_stream_leaves_lower_bounds_and_exact_final_counters() {
     let whole = of(&path);
     assert!(whole.run.complete && whole.monitor.faults.is_empty(), "{:?}", whole.monitor);
     assert_eq!(whole.processes.total, 2);
-    assert!(!whole.processes.some_unseen);
+    assert!(!whole.processes.may_miss_processes);
     assert!(whole.figures["memory_peak_bytes"].upper.is_some());
     cut(&path.join("node-a/process.arrows"), 40);
     let torn = of(&path);
     assert!(!torn.run.complete);
     assert_eq!(torn.run.exit_code, Some(0), "the end is recorded");
     assert_eq!(torn.processes.total, 2, "they have started, whether there are rows or not");
-    assert!(torn.processes.some_unseen);
+    assert!(torn.processes.may_miss_processes);
     assert!(torn.monitor.faults[0].contains("process.arrows"), "{:?}", torn.monitor.faults);
     let memory = &torn.figures["memory_peak_bytes"];
     assert_eq!((memory.value, memory.upper), (None, None));
     let reason = memory.reason.as_deref().unwrap();
-    assert!(reason.starts_with("the recording is not whole"), "{reason}");
+    assert!(reason.starts_with("the recording is incomplete"), "{reason}");
     assert_eq!(torn.figures["cpu_time_seconds"], whole.figures["cpu_time_seconds"]);
     assert!(torn.findings.iter().any(|finding| finding.code == "run.not_whole"));
 }
@@ -85,7 +85,7 @@ fn nothing_is_exact_when_events_are_missing() {
         text.split_inclusive('\n').filter(|line| !line.contains("process_exit")).collect();
     std::fs::write(&events, without_exits.concat()).unwrap();
     let lossy = of(&path);
-    assert!(!lossy.run.complete && lossy.processes.some_unseen);
+    assert!(!lossy.run.complete && lossy.processes.may_miss_processes);
     let all = [&lossy.figures, &lossy.parts.main.figures, &lossy.parts.system.figures];
     for (id, figure) in all.into_iter().flat_map(Figures::iter) {
         assert_ne!(figure.method, Some(Method::Exact), "{id:?}: {figure:?}");
@@ -123,7 +123,7 @@ fn processes_with_lost_exits_are_not_counted_together_with_later_ones() {
         text.split_inclusive('\n').filter(|line| !line.contains("process_exit")).collect();
     std::fs::write(&events, without_exits.concat()).unwrap();
     let lossy = of(&path).processes;
-    assert_eq!((lossy.total, lossy.peak, lossy.some_unseen), (10, 1, true));
+    assert_eq!((lossy.total, lossy.peak, lossy.may_miss_processes), (10, 1, true));
 }
 
 #[test]

@@ -9,18 +9,20 @@ use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
 use crate::summary::evidence::CpuEvidence;
 use crate::summary::figure::{Figure, Figures, Method};
-use crate::summary::figures::shared_rules::{add_levels, mean_cores, peak_cores, reaped_count};
-use crate::summary::figures::{NOT_SEEN, missing, share_of_cores};
+use crate::summary::figures::shared_rules::{
+    add_gauge_peaks, mean_cores, peak_cores, reaped_count,
+};
+use crate::summary::figures::{NO_PROCESS_SAMPLED, missing, share_of_cores};
 
-const SHARED: &str = "of the whole run, with other phases that ran at the same time";
-const WHOLE: &str = "of the whole run: what its command used is not known";
+const SHARED: &str = "value of the whole run: other phases overlapped";
+const WHOLE: &str = "value of the whole run: the usage of its command is not known";
 const MERGED: &str = "of all merged recordings, which were not sampled at the same time";
 const NO_END: &str = "its end is not recorded: up to the last sample of the run";
-const BETWEEN: &str = "its start or end has no sample of its own, and is between two samples";
+const BETWEEN: &str = "interpolated: no sample was taken at the start or end of the phase";
 const NOT_MEASURED: &str = "nothing was sampled while it lasted";
-const ONLY_COMMANDS: &str = "known of a command only: weigh phase NAME -- CMD";
-const NOT_WAITED_FOR: &str =
-    "auto-reaped children, and processes that exited unseen between two samples, are not in it";
+const ONLY_COMMANDS: &str = "known only for phases with a command: weigh phase NAME -- CMD";
+const NOT_WAITED_FOR: &str = "auto-reaped children, and processes that started and exited between two samples, are not \
+     included";
 const TOO_SHORT: &str = "its command exited before it was sampled";
 
 /// A clock tick of `/proc/PID/stat`: CPU times are truncated to it, four of each process.
@@ -63,7 +65,7 @@ fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
     let (user, system) = user_and_system(window, &cpu);
     put(FigureId::CpuUser, user);
     put(FigureId::CpuSystem, system);
-    let (peak, between) = (window.extent.cores.peak, "CPU time between samples");
+    let (peak, between) = (window.peaks.cores.peak, "CPU time between samples");
     let peak = peak_cores(run, peak, &mean, between, "it was too short for a rate");
     put(FigureId::CpuCoresPeak, peak);
     put(FigureId::CpuUtilizationMean, share_of_cores(run, &mean));
@@ -84,12 +86,12 @@ fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
     ];
     for (id, of) in counts {
         let source = "wait4 of its command";
-        let known = window.usage.map(|_| complete_or_more(window, of(&used) as f64, source));
+        let known = window.usage.map(|_| exact_or_at_least(window, of(&used) as f64, source));
         let known = known.map(|figure| window.helpers.bound_count(figure, of));
         put(id, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
     }
     let otherwise = why_nothing(run, window);
-    add_levels(&mut figures, FigureScope::Phase, run, &window.extent.levels, otherwise);
+    add_gauge_peaks(&mut figures, FigureScope::Phase, run, &window.peaks.gauge_peaks, otherwise);
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
         add_notes(run, window, figure);
     });
@@ -139,32 +141,36 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
     let Some(measured) = &window.measured else {
         return Figure::unknown("perf task-clock", NOT_MEASURED);
     };
-    let method = |rise: &PhaseDelta| if rise.sharp { Method::Exact } else { Method::Sampled };
+    let method = |delta: &PhaseDelta| {
+        if delta.is_boundary_sampled { Method::Exact } else { Method::Sampled }
+    };
     let mut figure = match (&measured.clock, &measured.summed) {
-        (Some(rise), summed) => {
+        (Some(delta), summed) => {
             // The task clock runs on while an interrupt or another guest has the CPU. Where that is
             // more than clock ticks truncate, the sum over processes is closer.
-            let lower = (rise.lower - measured.elsewhere).max(0.0);
+            let lower = (delta.lower - measured.irq_and_steal).max(0.0);
             let (value, source) = match summed {
-                Some(sum) if measured.elsewhere > 2.0 * CLOCK_TICK => {
-                    let value = sum.value.clamp(lower.min(rise.value), rise.value);
+                Some(sum) if measured.irq_and_steal > 2.0 * CLOCK_TICK => {
+                    let value = sum.value.clamp(lower.min(delta.value), delta.value);
                     (value, "perf task-clock of the run, /proc/PID/stat")
                 }
-                _ => (rise.value, "perf task-clock of the run"),
+                _ => (delta.value, "perf task-clock of the run"),
             };
-            Figure::between(value, method(rise), lower, Some(rise.upper), source)
+            Figure::between(value, method(delta), lower, Some(delta.upper), source)
         }
-        (None, Some(rise)) => {
-            let lower = (rise.lower - 4.0 * CLOCK_TICK * measured.alive as f64).max(0.0);
+        (None, Some(delta)) => {
+            let lower = (delta.lower - 4.0 * CLOCK_TICK * measured.alive as f64).max(0.0);
             let why =
                 run.reason(SourceId::TaskClock).unwrap_or("the task-clock collector was left out");
-            Figure::between(rise.value, Method::Sampled, lower, None, "/proc/PID/stat, summed")
-                .because(&format!("auto-reaped children are not in it; {why}"))
+            Figure::between(delta.value, Method::Sampled, lower, None, "/proc/PID/stat, summed")
+                .because(&format!("auto-reaped children are not included; {why}"))
         }
-        (None, None) => return Figure::unknown("perf task-clock", missing(run, NOT_SEEN)),
+        (None, None) => {
+            return Figure::unknown("perf task-clock", missing(run, NO_PROCESS_SAMPLED));
+        }
     };
-    let rise = measured.clock.or(measured.summed);
-    if rise.is_some_and(|rise| !rise.sharp) {
+    let delta = measured.clock.or(measured.summed);
+    if delta.is_some_and(|delta| !delta.is_boundary_sampled) {
         add_reason(&mut figure, BETWEEN);
     }
     if window.command.is_some() {
@@ -176,8 +182,8 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
 /// How far the command's own task clock is ahead of what was reaped.
 fn clock_ahead(window: &PhaseWindow, usage: &Usage) -> Option<f64> {
     let clock = window.account.as_ref()?.task_clock_seconds?;
-    let elsewhere = window.measured.map_or(0.0, |measured| measured.elsewhere);
-    Some(clock - usage.cpu_seconds() - elsewhere)
+    let irq_and_steal = window.measured.map_or(0.0, |measured| measured.irq_and_steal);
+    Some(clock - usage.cpu_seconds() - irq_and_steal)
 }
 
 fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
@@ -186,12 +192,12 @@ fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
         return CpuEvidence::Wait4 { reaped, orphans_are_lost: false, sampled_more: None }
             .figure("wait4 of its command")
-            .because("auto-reaped children are not in it, and no task clock counted them");
+            .because("auto-reaped children are not included, and no task clock counted them");
     };
     // Ahead by more than the clocks' own differences: a child was auto-reaped.
     let has_lost_children = ahead > 0.005 + reaped * 0.01;
-    let elsewhere = clock - reaped - ahead;
-    CpuEvidence::Wait4AndClock { reaped, clock, elsewhere, has_lost_children }
+    let irq_and_steal = clock - reaped - ahead;
+    CpuEvidence::Wait4AndClock { reaped, clock, irq_and_steal, has_lost_children }
         .figure("wait4 of its command, perf task-clock")
 }
 
@@ -231,17 +237,17 @@ pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &PhaseWindow) -> &'a
 
 fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
     if let Some(io) = window.account.as_ref().and_then(|account| account.io) {
-        return complete_or_more(window, io.counts()[which] as f64, "/proc/self/io of its parent");
+        return exact_or_at_least(window, io.counts()[which] as f64, "/proc/self/io of its parent");
     }
     let source = "/proc/PID/io, summed";
-    let Some(rise) = window.measured.and_then(|measured| measured.io).map(|io| io[which]) else {
-        return Figure::unknown(source, missing(run, NOT_SEEN));
+    let Some(delta) = window.measured.and_then(|measured| measured.io).map(|io| io[which]) else {
+        return Figure::unknown(source, missing(run, NO_PROCESS_SAMPLED));
     };
-    let method = if rise.sharp { Method::Exact } else { Method::Sampled };
-    let value = rise.value.round();
-    let mut figure = Figure::between(value, method, rise.lower.floor().min(value), None, source)
+    let method = if delta.is_boundary_sampled { Method::Exact } else { Method::Sampled };
+    let value = delta.value.round();
+    let mut figure = Figure::between(value, method, delta.lower.floor().min(value), None, source)
         .because(NOT_WAITED_FOR);
-    if !rise.sharp {
+    if !delta.is_boundary_sampled {
         add_reason(&mut figure, BETWEEN);
     }
     if window.command.is_some() {
@@ -251,7 +257,7 @@ fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
 }
 
 /// A count of what its command and its children used.
-fn complete_or_more(window: &PhaseWindow, value: f64, source: &str) -> Figure {
+fn exact_or_at_least(window: &PhaseWindow, value: f64, source: &str) -> Figure {
     let agree = window.usage.as_ref().and_then(|usage| {
         clock_ahead(window, usage).map(|ahead| ahead < 0.001 + usage.cpu_seconds() * 0.001)
     });

@@ -31,7 +31,7 @@ pub(super) fn peak(run: &Accumulator, window: &PhaseWindow) -> Figure {
 /// Memory over time, on the same basis as its peak.
 pub(super) fn mean(run: &Accumulator, window: &PhaseWindow) -> Figure {
     evidence(run, window).mean(&MemoryMeans {
-        shared_once: window.extent.memory.until(end(run, window)),
+        shared_once: window.peaks.memory.until(end(run, window)),
         why_nothing: why_nothing(run, window),
         ..MemoryMeans::default()
     })
@@ -43,27 +43,27 @@ fn end(run: &Accumulator, window: &PhaseWindow) -> f64 {
 }
 
 fn evidence<'a>(run: &'a Accumulator, window: &PhaseWindow) -> MemoryEvidence<'a> {
-    let extent = &window.extent;
+    let peaks = &window.peaks;
     let reaped_size = reaped_size(window);
     let maxrss = reaped_size.map(|(size, _)| size);
     let mut own_maxrss = Peak::default();
     if let Some((size, true)) = reaped_size {
-        own_maxrss.add_between(size, extent.sampled_at, end(run, window));
+        own_maxrss.add_between(size, peaks.sampled_at, end(run, window));
     }
-    let high_water_sum = extent.upper_bounds.most(reaped(run).largest_rss_bytes as f64);
+    let high_water_sum = peaks.upper_bounds.most(reaped(run).largest_rss_bytes as f64);
     MemoryEvidence {
         owner: MemoryOwner::Phase { has_maxrss: maxrss.is_some() },
         is_one_process: match window.command {
-            Some(_) => extent.members <= 1,
+            Some(_) => peaks.members <= 1,
             None => run.tree.total <= 1,
         },
-        largest_process: extent.largest_process,
+        largest_process: peaks.largest_process,
         maxrss: [own_maxrss, Peak::default()],
         unproven_maxrss: maxrss,
-        pss_sum: extent.levels.pss,
-        rss_sum: extent.levels.rss,
+        pss_sum: peaks.gauge_peaks.pss,
+        rss_sum: peaks.gauge_peaks.rss,
         bounds: MemoryBounds {
-            command: window.command.and(maxrss).map(|size| (extent.members, size)),
+            command: window.command.and(maxrss).map(|size| (peaks.members, size)),
             ..memory::bounds(run, high_water_sum)
         },
         cgroup: None,

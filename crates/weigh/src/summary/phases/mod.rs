@@ -13,7 +13,7 @@ mod statistics;
 mod tests;
 mod window;
 
-pub use statistics::{Named, Statistics, statistics};
+pub use statistics::{PhaseStatistics, Statistics, statistics};
 
 use figures::of_phase;
 pub(super) use sample::PhaseSample;
@@ -30,9 +30,9 @@ use crate::model::live::{LiveProcess, LiveProcesses};
 use crate::record::Event;
 use crate::record::events::{Account, Helper};
 use members::Members;
-use sample::{Boundary, SHARP};
-use statistics::Gathered;
-use window::{Extent, Measured, PhaseExtremes};
+use sample::{BOUNDARY_DELAY, Boundary};
+use statistics::StatisticsBuilder;
+use window::{PhaseDeltas, PhasePeaks, PhaseProcessSample};
 
 /// The most phases that are tracked at once, and in all; those beyond are only counted. Each costs
 /// memory until the end, and each open one costs time at every tick.
@@ -59,7 +59,7 @@ pub(super) struct Phases {
     /// The open ones, by their ids; several of one id, the last of them last.
     running: HashMap<String, Vec<usize>>,
     /// How many are open.
-    under_way: usize,
+    open_count: usize,
     /// Phases that began and are not tracked.
     untracked: u64,
     members: Members,
@@ -75,7 +75,7 @@ impl Phases {
             windows: Vec::new(),
             open: Vec::new(),
             running: HashMap::new(),
-            under_way: 0,
+            open_count: 0,
             untracked: 0,
             members: Members::default(),
             last: PhaseSample::zero(),
@@ -90,7 +90,7 @@ impl Phases {
                 let phase =
                     self.members.started(ProcessId { pid: *pid, started: *started }, *parent);
                 for window in self.chain(phase) {
-                    self.windows[window].extent.members += 1;
+                    self.windows[window].peaks.members += 1;
                 }
             }
             Event::ProcessExit { pid, started, .. } => {
@@ -103,16 +103,16 @@ impl Phases {
                     let members = self.members.command(command, index);
                     let window = &mut self.windows[index];
                     window.command = Some(command);
-                    window.extent.begin_with_the_command(members as u64);
+                    window.peaks.begin_with_the_command(members as u64);
                 }
             }
             Event::Helper(Helper { within, used }) => {
-                let around = within.as_deref().and_then(|id| self.find(id));
-                let around: HashSet<usize> = self.chain(around).into_iter().collect();
+                let enclosing = within.as_deref().and_then(|id| self.find(id));
+                let enclosing: HashSet<usize> = self.chain(enclosing).into_iter().collect();
                 for open in self.open.iter().filter(|open| open.end.is_none()) {
                     let window = &mut self.windows[open.window];
                     // Those without a command are of the whole run.
-                    if window.command.is_none() || around.contains(&open.window) {
+                    if window.command.is_none() || enclosing.contains(&open.window) {
                         window.helpers.add(used);
                     }
                 }
@@ -122,11 +122,11 @@ impl Phases {
                 let window = &mut self.windows[index];
                 window.end = Some(at.max(window.start));
                 window.exit = *end;
-                window.usage = usage.map(|usage| window.helpers.less_usage(&usage));
+                window.usage = usage.map(|usage| window.helpers.usage_without_helpers(&usage));
                 window.account = account.map(|account| Account {
                     task_clock_seconds: account
                         .task_clock_seconds
-                        .map(|clock| window.helpers.less_cpu(clock)),
+                        .map(|clock| window.helpers.cpu_without_helpers(clock)),
                     io: account.io.map(|io| io.less(window.helpers.io())),
                     ..account
                 });
@@ -134,7 +134,7 @@ impl Phases {
                 if let Some(open) = self.open.iter_mut().rfind(|open| open.window == index) {
                     open.end = Some(Boundary { at, before, after: None });
                 }
-                self.under_way -= 1;
+                self.open_count -= 1;
                 if let Some(same) = self.running.get_mut(id) {
                     same.pop();
                     if same.is_empty() {
@@ -153,16 +153,16 @@ impl Phases {
 
     /// A window and all that enclose it.
     fn chain(&self, from: Option<usize>) -> Vec<usize> {
-        std::iter::successors(from, |window| self.windows[*window].around).collect()
+        std::iter::successors(from, |window| self.windows[*window].enclosing).collect()
     }
 
     fn begin(&mut self, id: &str, name: &str, parent: Option<&str>, at: f64) {
-        if self.under_way >= MOST_OPEN || self.windows.len() >= MOST_FOLLOWED {
+        if self.open_count >= MOST_OPEN || self.windows.len() >= MOST_FOLLOWED {
             self.untracked += 1;
             return;
         }
-        let around = parent.and_then(|parent| self.find(parent));
-        let outside: HashSet<usize> = self.chain(around).into_iter().collect();
+        let enclosing = parent.and_then(|parent| self.find(parent));
+        let outside: HashSet<usize> = self.chain(enclosing).into_iter().collect();
         let mut shared = false;
         for open in self.open.iter().filter(|open| open.end.is_none()) {
             if !outside.contains(&open.window) {
@@ -170,7 +170,7 @@ impl Phases {
                 shared = true;
             }
         }
-        self.under_way += 1;
+        self.open_count += 1;
         self.running.entry(id.to_owned()).or_default().push(self.windows.len());
         self.open.push(Open {
             window: self.windows.len(),
@@ -181,7 +181,7 @@ impl Phases {
             id: id.to_owned(),
             name: name.to_owned(),
             parent: parent.map(str::to_owned),
-            around,
+            enclosing,
             start: at,
             end: None,
             command: None,
@@ -190,14 +190,14 @@ impl Phases {
             usage: None,
             account: None,
             exit: None,
-            extent: Extent::default(),
+            peaks: PhasePeaks::default(),
             measured: None,
         });
     }
 
     /// Adds a sample of all processes.
     pub(super) fn add_sample(&mut self, sample: PhaseSample, tree: &RunTree, live: &LiveProcesses) {
-        let sample = sample.not_below(&self.last);
+        let sample = sample.clamp_to_previous(&self.last);
         self.last = sample;
         if self.open.is_empty() {
             return;
@@ -213,14 +213,14 @@ impl Phases {
                     extremes.largest_process.max(tree.largest_since_complete_tick());
             }
             // A sample just after the end counts for the end.
-            if open.end.is_none_or(|end| sample.at - end.at <= SHARP) {
-                window.extent.add(&extremes, sample.at);
+            if open.end.is_none_or(|end| sample.at - end.at <= BOUNDARY_DELAY) {
+                window.peaks.add(&extremes, sample.at);
             }
-            window.extent.upper_bounds.merge(tree.recent_upper_bounds());
+            window.peaks.upper_bounds.merge(tree.recent_upper_bounds());
             open.start.after.get_or_insert(sample);
             if let Some(end) = &mut open.end {
                 end.after = Some(sample);
-                window.measured = Some(Measured::between(&open.start, end, self.cores));
+                window.measured = Some(PhaseDeltas::between(&open.start, end, self.cores));
             }
         }
         self.open.retain(|open| open.end.is_none());
@@ -243,9 +243,9 @@ impl Phases {
         &self,
         tree: &RunTree,
         live: &LiveProcesses,
-    ) -> (PhaseExtremes, Vec<PhaseExtremes>) {
-        let mut whole = PhaseExtremes::default();
-        let mut of_commands = vec![PhaseExtremes::default(); self.open.len()];
+    ) -> (PhaseProcessSample, Vec<PhaseProcessSample>) {
+        let mut whole = PhaseProcessSample::default();
+        let mut of_commands = vec![PhaseProcessSample::default(); self.open.len()];
         let places = self.open.iter().enumerate().map(|(place, open)| (open.window, place));
         let places: HashMap<usize, usize> = places.collect();
         for LiveProcess { id, values, .. } in tree.alive(live) {
@@ -258,10 +258,10 @@ impl Phases {
                     let extremes = &mut of_commands[*place];
                     extremes.sums.add(values);
                     // Its whole life was in the phase, and so was its peak.
-                    extremes.largest_process = extremes.largest_process.max(values.largest());
+                    extremes.largest_process = extremes.largest_process.max(values.peak_rss());
                     extremes.resident = extremes.resident.max(values.memory.rss);
                 }
-                next = self.windows[window].around;
+                next = self.windows[window].enclosing;
             }
         }
         of_commands.iter_mut().for_each(|extremes| extremes.cpu = extremes.sums.cpu);
@@ -278,7 +278,7 @@ impl Phases {
         let last = Boundary { at: self.last.at, before: self.last, after: Some(self.last) };
         for open in &self.open {
             let end = open.end.unwrap_or(last);
-            let measured = Measured::between(&open.start, &end, self.cores);
+            let measured = PhaseDeltas::between(&open.start, &end, self.cores);
             self.windows[open.window].measured = Some(measured);
         }
         self.windows
@@ -291,7 +291,7 @@ pub(super) struct Listed {
     /// The first of them.
     pub(super) phases: Vec<Phase>,
     /// Statistics by name, when not all are listed.
-    pub(super) statistics: Vec<Named>,
+    pub(super) statistics: Vec<PhaseStatistics>,
     /// Names that are in neither.
     pub(super) names_left_out: usize,
 }
@@ -304,7 +304,7 @@ pub(super) fn listed(run: &Accumulator, windows: Vec<PhaseWindow>) -> Listed {
         return Listed { phases, ..Listed::default() };
     }
     let family = windows.iter().map(|one| (&one.id[..], &one.name[..], one.parent.as_deref()));
-    let mut gathered = Gathered::of(family);
+    let mut gathered = StatisticsBuilder::of(family);
     let mut phases = Vec::new();
     for phase in windows.into_iter().map(|one| of_phase(run, one)) {
         gathered.take(&phase);

@@ -2,7 +2,7 @@
 
 /// A sample this soon after a time counts for that time: the kernel's own clock ticks are no finer,
 /// and the monitor samples as soon as it receives the event of a phase.
-pub(super) const SHARP: f64 = 0.01;
+pub(super) const BOUNDARY_DELAY: f64 = 0.01;
 
 /// The run's counters at a sample.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct PhaseSample {
     /// How many processes were alive.
     pub alive: usize,
     /// CPU time of the machine that went to interrupts and other guests.
-    pub elsewhere: f64,
+    pub irq_and_steal: f64,
 }
 
 impl PhaseSample {
@@ -39,7 +39,7 @@ impl PhaseSample {
 
     /// Counters never decrease: time and I/O that move from a process to the one that reaped it may
     /// be missing from a sample.
-    pub(crate) fn not_below(mut self, before: &PhaseSample) -> PhaseSample {
+    pub(crate) fn clamp_to_previous(mut self, before: &PhaseSample) -> PhaseSample {
         if let (Some(summed), Some(then)) = (&mut self.summed, before.summed) {
             *summed = summed.max(then);
         }
@@ -61,10 +61,10 @@ pub(crate) struct PhaseDelta {
     /// Upper bound, if both samples were complete.
     pub upper: f64,
     /// Whether both ends had a sample of their own.
-    pub sharp: bool,
+    pub is_boundary_sampled: bool,
 }
 
-/// A time and the samples around it; without a sample after it the last one is used.
+/// A time and the samples enclosing it; without a sample after it the last one is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Boundary {
     /// The time.
@@ -97,18 +97,18 @@ impl Boundary {
         let early = (self.at - self.before.at).max(0.0);
         let lower = reached(last, -late).map_or(first, |bound| bound.max(first));
         let upper = reached(first, early).map_or(last, |bound| bound.min(last)).max(lower);
-        let sharp = late <= SHARP;
-        let value = if sharp || early + late <= 0.0 {
+        let is_boundary_sampled = late <= BOUNDARY_DELAY;
+        let value = if is_boundary_sampled || early + late <= 0.0 {
             last
         } else {
             first + (last - first) * early / (early + late)
         };
-        Some((value.clamp(lower, upper), lower, upper, sharp))
+        Some((value.clamp(lower, upper), lower, upper, is_boundary_sampled))
     }
 }
 
 /// The delta of a counter between two times.
-pub(super) fn rise(
+pub(super) fn delta_between(
     start: &Boundary,
     end: &Boundary,
     of: impl Fn(&PhaseSample) -> Option<f64>,
@@ -121,7 +121,7 @@ pub(super) fn rise(
         value,
         lower: (to_lower - from_upper).clamp(0.0, value),
         upper: (to_upper - from_lower).max(value),
-        sharp: from_sharp && to_sharp,
+        is_boundary_sampled: from_sharp && to_sharp,
     })
 }
 
@@ -141,9 +141,12 @@ mod tests {
     fn samples_at_both_ends_give_what_was_used_between_them() {
         let start = boundary(1.0, sample(0.5, 0.1), Some(sample(1.001, 0.2)));
         let end = boundary(2.0, sample(1.5, 0.6), Some(sample(2.001, 1.0)));
-        let rise = rise(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
-        assert!((rise.value - 0.8).abs() < 1e-9 && rise.sharp, "{rise:?}");
-        assert!((rise.lower - 0.798).abs() < 1e-9 && (rise.upper - 0.802).abs() < 1e-9, "{rise:?}");
+        let delta = delta_between(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
+        assert!((delta.value - 0.8).abs() < 1e-9 && delta.is_boundary_sampled, "{delta:?}");
+        assert!(
+            (delta.lower - 0.798).abs() < 1e-9 && (delta.upper - 0.802).abs() < 1e-9,
+            "{delta:?}"
+        );
     }
 
     #[test]
@@ -151,23 +154,23 @@ mod tests {
         // The helper has used 3 ms at the first sample, and reports 4 ms until the second.
         let start = boundary(1.0, sample(0.999, 0.103), Some(sample(1.001, 0.1005)));
         let end = boundary(2.0, sample(1.5, 0.3), Some(sample(2.001, 0.4005)));
-        let rise = rise(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
-        assert!((rise.value - 0.3).abs() < 1e-9, "{rise:?}");
-        assert!(rise.lower <= 0.3 && rise.upper >= 0.3, "{rise:?}");
+        let delta = delta_between(&start, &end, |sample| sample.clock, Some(2.0)).unwrap();
+        assert!((delta.value - 0.3).abs() < 1e-9, "{delta:?}");
+        assert!(delta.lower <= 0.3 && delta.upper >= 0.3, "{delta:?}");
     }
 
     #[test]
     fn boundary_without_its_own_sample_is_interpolated_and_not_sharp() {
         let start = boundary(1.0, sample(0.0, 0.0), Some(sample(1.0, 1.0)));
         let end = boundary(1.5, sample(1.0, 1.0), Some(sample(2.0, 1.4)));
-        let rise = rise(&start, &end, |sample| sample.clock, Some(1.0)).unwrap();
-        assert!((rise.value - 0.2).abs() < 1e-9 && !rise.sharp, "{rise:?}");
-        assert!(rise.lower == 0.0 && (rise.upper - 0.4).abs() < 1e-9, "{rise:?}");
+        let delta = delta_between(&start, &end, |sample| sample.clock, Some(1.0)).unwrap();
+        assert!((delta.value - 0.2).abs() < 1e-9 && !delta.is_boundary_sampled, "{delta:?}");
+        assert!(delta.lower == 0.0 && (delta.upper - 0.4).abs() < 1e-9, "{delta:?}");
     }
 
     #[test]
     fn counter_that_was_never_read_has_no_delta() {
         let start = boundary(1.0, sample(0.0, 0.0), Some(sample(1.0, 1.0)));
-        assert_eq!(rise(&start, &start, |sample| sample.summed, None), None);
+        assert_eq!(delta_between(&start, &start, |sample| sample.summed, None), None);
     }
 }

@@ -11,7 +11,7 @@ use crate::summary::{Figure, Method, Phase};
 
 /// All phases of one name together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Named {
+pub struct PhaseStatistics {
     /// The name.
     pub name: String,
     /// The name of the enclosing phase of the first of them.
@@ -32,7 +32,7 @@ pub struct Named {
     pub figures: ByFigure<Statistics>,
 }
 
-impl Named {
+impl PhaseStatistics {
     /// Marks nothing as exact: the recording is incomplete, and phases may be missing.
     pub(crate) fn are_not_exact(&mut self) {
         for statistics in self.figures.values_mut().chain([&mut self.duration_seconds]) {
@@ -69,16 +69,16 @@ pub struct Statistics {
 }
 
 /// Statistics of each name, in order of first appearance.
-pub fn statistics(phases: &[Phase]) -> Vec<Named> {
+pub fn statistics(phases: &[Phase]) -> Vec<PhaseStatistics> {
     let family = phases.iter().map(|one| (&one.id[..], &one.name[..], one.parent.as_deref()));
-    let mut gathered = Gathered::of(family);
+    let mut gathered = StatisticsBuilder::of(family);
     phases.iter().for_each(|phase| gathered.take(phase));
     gathered.finish()
 }
 
 /// Statistics that are gathered phase by phase: of each only its numbers are kept.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct StatisticsBuilder {
     /// The name of each phase and the id of its enclosing phase, by its id.
     family: HashMap<String, (String, Option<String>)>,
     groups: Vec<PhaseGroup>,
@@ -108,20 +108,20 @@ struct Values {
     method: Option<Method>,
 }
 
-impl Gathered {
+impl StatisticsBuilder {
     /// Nothing yet, of phases with these ids, names and parents.
     pub(super) fn of<'a>(
         all: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)>,
-    ) -> Gathered {
+    ) -> StatisticsBuilder {
         let owned = |(id, name, parent): (&str, &str, Option<&str>)| {
             (id.to_owned(), (name.to_owned(), parent.map(str::to_owned)))
         };
         let (groups, by_name) = (Vec::new(), HashMap::new());
-        Gathered { family: all.map(owned).collect(), groups, by_name }
+        StatisticsBuilder { family: all.map(owned).collect(), groups, by_name }
     }
 
     /// The names of the enclosing phases of one, from the inside out.
-    fn around<'a>(&'a self, phase: &'a Phase) -> impl Iterator<Item = &'a str> {
+    fn enclosing<'a>(&'a self, phase: &'a Phase) -> impl Iterator<Item = &'a str> {
         /// A foreign recording may have cycles in it.
         const DEEPEST: usize = 1000;
         let outer = |parent: &Option<String>| self.family.get(parent.as_ref()?);
@@ -132,11 +132,11 @@ impl Gathered {
     }
 
     pub(super) fn take(&mut self, phase: &Phase) {
-        let is_outermost = self.around(phase).all(|outer| outer != phase.name);
+        let is_outermost = self.enclosing(phase).all(|outer| outer != phase.name);
         let place = match self.by_name.get(&phase.name) {
             Some(place) => *place,
             None => {
-                let mut outer = self.around(phase).filter(|outer| *outer != phase.name);
+                let mut outer = self.enclosing(phase).filter(|outer| *outer != phase.name);
                 let parent = outer.next().map(str::to_owned);
                 drop(outer);
                 let name = phase.name.clone();
@@ -148,7 +148,7 @@ impl Gathered {
         self.groups[place].take(phase, is_outermost);
     }
 
-    pub(super) fn finish(self) -> Vec<Named> {
+    pub(super) fn finish(self) -> Vec<PhaseStatistics> {
         self.groups.into_iter().map(PhaseGroup::finish).collect()
     }
 }
@@ -172,10 +172,10 @@ impl PhaseGroup {
         }
     }
 
-    fn finish(self) -> Named {
+    fn finish(self) -> PhaseStatistics {
         let (durations, figures) = (self.durations, self.figures);
         let total: f64 = durations.iter().sum();
-        Named {
+        PhaseStatistics {
             name: self.name,
             parent: self.parent,
             count: durations.len() as u64,

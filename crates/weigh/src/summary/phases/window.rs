@@ -1,10 +1,10 @@
 //! What is kept of one phase: a few peaks while it lasts, and the deltas of the counters.
 
-use super::sample::{Boundary, PhaseDelta, PhaseSample, rise};
+use super::sample::{Boundary, PhaseDelta, PhaseSample, delta_between};
 use crate::model::live::is_near;
 use crate::model::{End, ProcessId, Usage};
 use crate::record::events::Account;
-use crate::summary::alive::{PeakLevels, TreeSums};
+use crate::summary::alive::{GaugePeaks, TreeSums};
 use crate::summary::curve::{Mean, Peak, Rate};
 use crate::summary::helpers::Helpers;
 use crate::summary::upper_bounds::UpperBounds;
@@ -16,7 +16,7 @@ pub(crate) struct PhaseWindow {
     pub name: String,
     pub parent: Option<String>,
     /// The index of the enclosing phase among the windows.
-    pub around: Option<usize>,
+    pub enclosing: Option<usize>,
     pub start: f64,
     /// `None` when its end was not reported.
     pub end: Option<f64>,
@@ -30,14 +30,14 @@ pub(crate) struct PhaseWindow {
     pub usage: Option<Usage>,
     pub account: Option<Account>,
     pub exit: Option<End>,
-    pub extent: Extent,
-    pub measured: Option<Measured>,
+    pub peaks: PhasePeaks,
+    pub measured: Option<PhaseDeltas>,
 }
 
 /// Peaks during a phase: of its command's processes when it has one, else of the whole run.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Extent {
-    pub levels: PeakLevels,
+pub(crate) struct PhasePeaks {
+    pub gauge_peaks: GaugePeaks,
     /// The largest single process.
     pub largest_process: Peak,
     /// When its processes were last sampled; 0 before the first time.
@@ -52,16 +52,16 @@ pub(crate) struct Extent {
     pub members: u64,
 }
 
-impl Extent {
+impl PhasePeaks {
     /// Drops all but the bounds of the whole run: from here on only the command counts.
     pub(crate) fn begin_with_the_command(&mut self, members: u64) {
         let upper_bounds = std::mem::take(&mut self.upper_bounds);
-        *self = Extent { upper_bounds, members, ..Extent::default() };
+        *self = PhasePeaks { upper_bounds, members, ..PhasePeaks::default() };
     }
 
     /// Adds a sample.
-    pub(crate) fn add(&mut self, extremes: &PhaseExtremes, at: f64) {
-        extremes.sums.raise_part_peaks(&mut self.levels, at);
+    pub(crate) fn add(&mut self, extremes: &PhaseProcessSample, at: f64) {
+        extremes.sums.raise_part_peaks(&mut self.gauge_peaks, at);
         if let Some(largest) = extremes.largest_process {
             match extremes.is_largest_now() {
                 true => self.largest_process.add(largest as f64, at),
@@ -70,7 +70,7 @@ impl Extent {
             }
         }
         self.sampled_at = at;
-        if let Some(memory) = extremes.sums.shared_counted_once() {
+        if let Some(memory) = extremes.sums.pss_or_largest_rss() {
             self.memory.add_memory(memory, at);
         }
         if let Some(cpu) = extremes.cpu {
@@ -81,7 +81,7 @@ impl Extent {
 
 /// A sample of the processes that count for a phase.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PhaseExtremes {
+pub(crate) struct PhaseProcessSample {
     pub sums: TreeSums,
     /// The largest of them so far, by its high-water mark where that is of this phase.
     pub largest_process: Option<u64>,
@@ -90,7 +90,7 @@ pub(crate) struct PhaseExtremes {
     pub cpu: Option<f64>,
 }
 
-impl PhaseExtremes {
+impl PhaseProcessSample {
     fn is_largest_now(&self) -> bool {
         is_near(self.largest_process.unwrap_or(0), self.resident.unwrap_or(0))
     }
@@ -98,7 +98,7 @@ impl PhaseExtremes {
 
 /// Deltas of the run's counters during a phase.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured {
+pub(crate) struct PhaseDeltas {
     /// By the run's task clock.
     pub clock: Option<PhaseDelta>,
     /// By the sum over processes.
@@ -107,27 +107,29 @@ pub(crate) struct Measured {
     pub split: (f64, f64),
     pub io: Option<[PhaseDelta; 6]>,
     /// CPU time of the machine that went to interrupts and other guests.
-    pub elsewhere: f64,
+    pub irq_and_steal: f64,
     /// The most processes at either end, each of which the kernel truncates to its clock ticks.
     pub alive: usize,
 }
 
-impl Measured {
-    /// From the samples around both ends, on a machine with so many cores.
-    pub(crate) fn between(start: &Boundary, end: &Boundary, cores: f64) -> Measured {
-        let of = |counter: fn(&PhaseSample) -> Option<f64>| rise(start, end, counter, Some(cores));
-        let part = |counter: fn(&PhaseSample) -> f64| {
-            rise(start, end, |sample| Some(counter(sample)), Some(cores))
-                .map_or(0.0, |rise| rise.value)
+impl PhaseDeltas {
+    /// From the samples enclosing both ends, on a machine with so many cores.
+    pub(crate) fn between(start: &Boundary, end: &Boundary, cores: f64) -> PhaseDeltas {
+        let of = |counter: fn(&PhaseSample) -> Option<f64>| {
+            delta_between(start, end, counter, Some(cores))
         };
-        let io = |which: usize| rise(start, end, |sample| Some(sample.io?[which]), None);
+        let part = |counter: fn(&PhaseSample) -> f64| {
+            delta_between(start, end, |sample| Some(counter(sample)), Some(cores))
+                .map_or(0.0, |delta| delta.value)
+        };
+        let io = |which: usize| delta_between(start, end, |sample| Some(sample.io?[which]), None);
         let last = end.after.unwrap_or(end.before);
-        Measured {
+        PhaseDeltas {
             clock: of(|sample| sample.clock),
             summed: of(|sample| sample.summed),
             split: (part(|sample| sample.split.0), part(|sample| sample.split.1)),
             io: io(0).map(|first| std::array::from_fn(|which| io(which).unwrap_or(first))),
-            elsewhere: (last.elsewhere - start.before.elsewhere).max(0.0),
+            irq_and_steal: (last.irq_and_steal - start.before.irq_and_steal).max(0.0),
             alive: start.after.unwrap_or(start.before).alive.max(last.alive),
         }
     }
@@ -139,15 +141,15 @@ mod tests {
 
     #[test]
     fn high_water_mark_of_a_phase_is_of_the_time_between_two_samples() {
-        let mut extent = Extent::default();
-        let extremes = |largest, resident| PhaseExtremes {
+        let mut peaks = PhasePeaks::default();
+        let extremes = |largest, resident| PhaseProcessSample {
             largest_process: Some(largest),
             resident: Some(resident),
-            ..PhaseExtremes::default()
+            ..PhaseProcessSample::default()
         };
-        extent.add(&extremes(50, 50), 1.0);
-        assert_eq!((extent.largest_process.at, extent.largest_process.after), (1.0, None));
-        extent.add(&extremes(900, 60), 2.0);
-        assert_eq!((extent.largest_process.at, extent.largest_process.after), (2.0, Some(1.0)));
+        peaks.add(&extremes(50, 50), 1.0);
+        assert_eq!((peaks.largest_process.at, peaks.largest_process.after), (1.0, None));
+        peaks.add(&extremes(900, 60), 2.0);
+        assert_eq!((peaks.largest_process.at, peaks.largest_process.after), (2.0, Some(1.0)));
     }
 }

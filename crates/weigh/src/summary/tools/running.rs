@@ -3,7 +3,7 @@
 use super::Tool;
 use crate::model::own_cpu::CpuTimes;
 use crate::summary::curve::{Rate, SHORTEST_WINDOW, possible_cores};
-use crate::summary::evidence::shared_counted_once;
+use crate::summary::evidence::pss_or_largest_rss;
 use crate::summary::figure::Method;
 use crate::summary::sample_times::SampleTimes;
 
@@ -264,7 +264,7 @@ impl Running {
         tool.instances_peak = tool.instances_peak.max(Some(1));
         if let Some(largest) = tool.instance_memory_peak_bytes {
             for sum in [&mut tool.memory_peak_bytes, &mut tool.memory_rss_peak_bytes] {
-                *sum = Some(shared_counted_once(*sum, largest));
+                *sum = Some(pss_or_largest_rss(*sum, largest));
             }
         }
         tool

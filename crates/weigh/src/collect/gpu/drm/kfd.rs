@@ -17,7 +17,7 @@ use super::super::pids::Pids;
 use super::super::visible::{RocmNode, RocmNodes};
 use super::clients::Clients;
 use super::usage::DrmProcess;
-use crate::catalog::metrics::GpuShare;
+use crate::catalog::metrics::GpuProcessUsage;
 use crate::host::{Dir, Error};
 use crate::model::ProcessId;
 use crate::parse::attribute;
@@ -44,7 +44,7 @@ impl KfdNode {
         pid: u32,
         is_of_the_run: bool,
         buffer: &mut Vec<u8>,
-    ) -> Option<GpuShare> {
+    ) -> Option<GpuProcessUsage> {
         let directory = format!("class/kfd/kfd/proc/{pid}");
         let memory = number(sys, &format!("{directory}/vram_{}", self.gpu_id), buffer);
         let memory = memory.filter(|bytes| *bytes > 0)?;
@@ -52,10 +52,10 @@ impl KfdNode {
         let occupied = self.compute_units.filter(|_| is_of_the_run);
         let occupied = occupied.and_then(|all| Some((number(sys, &path, buffer)?, all)));
         let occupancy = occupied.filter(|(units, all)| units <= all && *all > 0);
-        Some(GpuShare {
+        Some(GpuProcessUsage {
             memory: Some(memory),
             occupancy: occupancy.map(|(units, all)| units as f64 / all as f64),
-            ..GpuShare::default()
+            ..GpuProcessUsage::default()
         })
     }
 }
@@ -73,7 +73,7 @@ pub(super) struct Kfd {
 /// The processes of KFD at one poll: PCI address of the GPU, process in our `/proc`, and share.
 #[derive(Debug, Default)]
 pub(super) struct KfdProcesses {
-    each: Vec<(Vec<u8>, Option<ProcessId>, GpuShare)>,
+    each: Vec<(Vec<u8>, Option<ProcessId>, GpuProcessUsage)>,
 }
 
 impl Kfd {
@@ -140,7 +140,10 @@ impl Kfd {
 }
 
 impl KfdProcesses {
-    fn on<'a>(&'a self, address: &'a [u8]) -> impl Iterator<Item = (Option<ProcessId>, GpuShare)> {
+    fn on<'a>(
+        &'a self,
+        address: &'a [u8],
+    ) -> impl Iterator<Item = (Option<ProcessId>, GpuProcessUsage)> {
         let here = self.each.iter().filter(move |(gpu, ..)| gpu == address);
         here.map(|(_, id, share)| (*id, *share))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::super::{at_once, collector};
 use super::*;
 use crate::catalog::metrics::{
-    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, ProcessState,
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuProcessUsage, GpuThrottle, ProcessState,
 };
 use crate::catalog::{Row, Scope};
 use crate::collect::{Collector, Context, Fault};
@@ -59,7 +59,7 @@ impl<'a> PolledRun<'a> {
             GpuThrottle::METRICS,
             GpuEcc::METRICS,
             GpuLink::METRICS,
-            GpuShare::METRICS,
+            GpuProcessUsage::METRICS,
             ProcessState::METRICS,
         ];
         let collector = at_once(&Settings { gpus, ..Settings::default() });
@@ -91,7 +91,7 @@ impl<'a> PolledRun<'a> {
         rows.collect()
     }
 
-    fn shares(&self) -> Vec<(String, u32, GpuShare)> {
+    fn shares(&self) -> Vec<(String, u32, GpuProcessUsage)> {
         let table = self.tick.table(Scope::GpuProcess).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
             Entity::OnGpu(gpu, id) => (gpu.to_string(), id.pid, table.get(row)),

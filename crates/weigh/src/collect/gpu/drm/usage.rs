@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::catalog::metrics::GpuShare;
+use crate::catalog::metrics::GpuProcessUsage;
 use crate::model::ProcessId;
 use crate::parse::drm_fdinfo::{Engine, Work};
 
@@ -42,7 +42,7 @@ pub(super) struct ProcessUsage {
 #[derive(Debug)]
 pub(super) struct DrmProcess {
     pub(super) id: ProcessId,
-    pub(super) share: GpuShare,
+    pub(super) share: GpuProcessUsage,
     /// Whether it used the GPU, or may have. Others only have it open.
     pub(super) uses: bool,
 }
@@ -122,17 +122,17 @@ impl ProcessUsage {
         DrmProcess { id: self.id, share, uses }
     }
 
-    fn share(&self) -> GpuShare {
+    fn share(&self) -> GpuProcessUsage {
         let of = |engine: Engine| self.worked[engine as usize];
         let computing = of(Engine::Graphics).into_iter().chain(of(Engine::Compute));
-        GpuShare {
+        GpuProcessUsage {
             memory: self.memory,
             utilization: computing.reduce(f64::max),
             encoder: of(Engine::Encode),
             decoder: of(Engine::Decode),
             video: of(Engine::Video),
             copy: of(Engine::Copy),
-            ..GpuShare::default()
+            ..GpuProcessUsage::default()
         }
     }
 }

@@ -43,7 +43,7 @@ impl PidResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::metrics::GpuShare;
+    use crate::catalog::metrics::GpuProcessUsage;
     use crate::host::fake::FakeHost;
     use crate::model::Name;
 
@@ -60,7 +60,7 @@ mod tests {
         let mut poll = |pids: &[u32]| -> Vec<Option<u64>> {
             let row = |pid: &u32| {
                 let pid = PolledPid::Driver(*pid, None);
-                GpuProcessRow::new(Name::new(b"nvidia0"), pid, GpuShare::default())
+                GpuProcessRow::new(Name::new(b"nvidia0"), pid, GpuProcessUsage::default())
             };
             let mut rows: Vec<_> = pids.iter().map(row).collect();
             resolver.resolve(&mut rows);

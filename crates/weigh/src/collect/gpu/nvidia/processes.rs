@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::super::poll::{GpuProcessRow, PolledPid};
 use super::sample_integrator::{CLOCK_STEP_AFTER, MAX_PERIOD};
-use crate::catalog::metrics::GpuShare;
+use crate::catalog::metrics::GpuProcessUsage;
 use crate::host::nvml::{NvmlProcess, ProcessSample};
 use crate::model::Name;
 
@@ -51,7 +51,7 @@ pub(super) struct DeviceLoad {
 #[derive(Debug, Default)]
 struct ProcessSums {
     pid: u32,
-    share: GpuShare,
+    share: GpuProcessUsage,
     sums: [u64; 4],
     count: u32,
     /// Whether one of its samples is invalid.
@@ -71,7 +71,7 @@ impl NvidiaProcesses {
             match self.each.iter_mut().find(|process| process.pid == pid) {
                 Some(process) => process.share.memory = process.share.memory.max(memory),
                 None => {
-                    let share = GpuShare { memory, ..GpuShare::default() };
+                    let share = GpuProcessUsage { memory, ..GpuProcessUsage::default() };
                     self.each.push(ProcessSums { pid, share, ..ProcessSums::default() });
                 }
             }

@@ -1,7 +1,7 @@
 //! GPUs: a known zero is zero, and what is not known is missing.
 
 use super::*;
-use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuProcessUsage};
 use crate::model::{Gpu, Name};
 
 const GB: u64 = 1_000 * MB;
@@ -173,7 +173,7 @@ fn process_that_uses_no_gpu_has_zero() {
         gpu_sample(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
         gpu_sample(tick, "nvidia1", Some(0.0), Some(GB), 0);
         let entity = Entity::OnGpu(Name::new(b"nvidia0"), MAIN);
-        tick.put(entity, &GpuShare { memory: Some(3 * GB), ..GpuShare::default() });
+        tick.put(entity, &GpuProcessUsage { memory: Some(3 * GB), ..GpuProcessUsage::default() });
     });
     let (json, cells) = exported_gpus(run);
     // The total capacity is not known where one GPU does not report its memory.
@@ -201,7 +201,7 @@ fn unreported_memory_of_a_process_is_not_zero() {
     run.sample(1.0, |tick| {
         process(tick, MAIN, 0.0, MB, None);
         gpu_sample(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
-        tick.put(Entity::OnGpu(Name::new(b"nvidia0"), MAIN), &GpuShare::default());
+        tick.put(Entity::OnGpu(Name::new(b"nvidia0"), MAIN), &GpuProcessUsage::default());
     });
     let (json, cells) = exported_gpus(run);
     assert_eq!(cells[1], ",0.0,,4.0,50.0,50.0");

@@ -1,7 +1,7 @@
 //! Reports with GPUs that the run used, and with one that only drives the desktop.
 
 use super::*;
-use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuProcessUsage};
 use crate::model::{Entity, Gpu, Name};
 use crate::report::github;
 
@@ -34,7 +34,7 @@ fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
                 tick.put(Entity::Named(gpu), &memory);
                 tick.put(Entity::Named(gpu), &GpuPower { energy, ..GpuPower::default() });
                 if own > 0 {
-                    let share = GpuShare { memory: Some(own), ..GpuShare::default() };
+                    let share = GpuProcessUsage { memory: Some(own), ..GpuProcessUsage::default() };
                     tick.put(Entity::OnGpu(gpu, MAIN), &share);
                 }
             }

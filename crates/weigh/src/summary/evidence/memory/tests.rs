@@ -345,7 +345,7 @@ fn peak_has_the_time_of_the_evidence_that_is_believed() {
 
 #[test]
 fn shared_pages_count_once_and_at_least_as_the_largest_process() {
-    assert_eq!(shared_counted_once(Some(100), 60), 100);
-    assert_eq!(shared_counted_once(Some(50), 60), 60);
-    assert_eq!(shared_counted_once(None, 60), 60);
+    assert_eq!(pss_or_largest_rss(Some(100), 60), 100);
+    assert_eq!(pss_or_largest_rss(Some(50), 60), 60);
+    assert_eq!(pss_or_largest_rss(None, 60), 60);
 }

@@ -4,7 +4,7 @@ use super::super::super::tests::found;
 use super::*;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::catalog::metrics::{
-    GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle, ProcessMemory,
+    GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuProcessUsage, GpuThrottle, ProcessMemory,
 };
 use crate::model::{self, Entity, Name};
 use crate::record::Event;
@@ -80,7 +80,7 @@ impl FakeGpu {
         let errors = 3 + if at > 0.0 { self.errors } else { 0 };
         tick.put(entity, &GpuEcc { uncorrected: Some(errors), ..GpuEcc::default() });
         if let Some(bytes) = self.own {
-            let share = GpuShare { memory: Some(bytes), ..GpuShare::default() };
+            let share = GpuProcessUsage { memory: Some(bytes), ..GpuProcessUsage::default() };
             tick.put(Entity::OnGpu(name, MAIN), &share);
         }
     }

@@ -1,7 +1,7 @@
 //! Values that cover a part of the run only, or the time before it.
 
 use super::*;
-use crate::catalog::metrics::{GpuActivity, GpuPower, GpuShare, ProcessMemory};
+use crate::catalog::metrics::{GpuActivity, GpuPower, GpuProcessUsage, ProcessMemory};
 
 #[test]
 fn lost_or_silent_gpu_counts_for_its_own_time_only() {
@@ -38,7 +38,7 @@ fn lost_or_silent_gpu_counts_for_its_own_time_only() {
     let mean = figure.value.unwrap();
     assert!((mean - (0.5 + 1.0 * 0.2 + amd)).abs() < 1e-9, "{mean}");
     let reason = figure.reason.as_deref().unwrap();
-    assert!(reason.starts_with("it is of 5.00 s of 10.00 s"), "{reason}");
+    assert!(reason.starts_with("GPU values cover 5.00 s of 10.00 s"), "{reason}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn utilization_before_the_run_is_not_counted() {
     for name in names {
         let short = &of(3, false).figures[name];
         assert_eq!(short.value, None, "{name}");
-        assert!(short.reason.as_deref().unwrap().contains("the second before it"), "{short:?}");
+        assert!(short.reason.as_deref().unwrap().contains("of the last second"), "{short:?}");
         assert_eq!(figure(&of(40, false), name), Some(0.0), "{name}");
         assert_eq!(figure(&of(3, true), name), Some(0.0), "{name} by the driver's samples");
     }
@@ -108,7 +108,7 @@ fn driver_accounting_above_polls_is_a_lower_bound() {
             tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
         }
         tick.put(named("nvidia0"), &busy(0.5, 2, 0));
-        let account = GpuShare { memory_peak: Some(30 * GIB), ..has(GIB) };
+        let account = GpuProcessUsage { memory_peak: Some(30 * GIB), ..has(GIB) };
         tick.put(on("nvidia0", CHILD), &account);
         tick.put(on("nvidia0", MAIN), &has(2 * GIB));
     });
@@ -134,7 +134,7 @@ fn energy_of_a_part_of_the_run_says_so() {
     let energy = &run.summary().figures["gpu_energy_joules"];
     assert_eq!(energy.value, Some(100.0));
     let reason = energy.reason.as_deref().unwrap();
-    assert!(reason.starts_with("it is of 2.00 s of 10.00 s"), "{reason}");
+    assert!(reason.starts_with("GPU values cover 2.00 s of 10.00 s"), "{reason}");
 }
 
 #[test]

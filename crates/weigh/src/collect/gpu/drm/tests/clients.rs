@@ -172,7 +172,7 @@ fn client_of_an_always_suspended_gpu_is_listed_without_values() {
     let mut run = PolledRun::of(&fake);
     run.poll(&[SOLVER]);
     let (_, pid, share) = run.shares()[0];
-    assert_eq!((pid, share), (7, GpuShare::default()));
+    assert_eq!((pid, share), (7, GpuProcessUsage::default()));
     assert_eq!(run.devices::<GpuActivity>()[0].1.processes, Some(1));
     fake.remove_proc("7");
     assert_eq!(run.poll(&[]).devices::<GpuActivity>()[0].1.processes, Some(0));

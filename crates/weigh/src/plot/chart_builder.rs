@@ -19,7 +19,7 @@ use crate::summary::{Accumulator, Figures};
 
 /// The charts of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Gallery {
+pub struct RunCharts {
     /// Of its processes, the most relevant first.
     pub run: Vec<Chart>,
     /// Of GPUs and of processes on them.
@@ -30,7 +30,7 @@ pub struct Gallery {
     pub own: Vec<Chart>,
 }
 
-impl Gallery {
+impl RunCharts {
     /// All charts.
     pub fn all(&self) -> impl Iterator<Item = &Chart> {
         self.run.iter().chain(&self.gpus).chain(&self.node).chain(&self.own)
@@ -39,7 +39,7 @@ impl Gallery {
 
 /// Gathers the charts of a run.
 #[derive(Debug)]
-pub struct Gatherer {
+pub struct ChartBuilder {
     processes: PlottedProcesses,
     catalogued: Vec<Catalogued>,
     entities: Vec<(Scope, Entities)>,
@@ -50,13 +50,13 @@ pub struct Gatherer {
     row: Vec<f64>,
 }
 
-impl Gatherer {
+impl ChartBuilder {
     /// Of a run that is about to be read. These metrics have charts of their own, too.
     pub fn new(
         manifest: &Manifest,
         groups: &[&'static [Metric]],
         more: &[&'static Metric],
-    ) -> Gatherer {
+    ) -> ChartBuilder {
         let columns = |scope| Table::new(scope, groups).metrics().to_vec();
         let processes = columns(Scope::Process);
         let mut measures = measures(&processes);
@@ -80,7 +80,7 @@ impl Gatherer {
                 _ => {}
             }
         }
-        Gatherer {
+        ChartBuilder {
             processes: PlottedProcesses::new(
                 &processes,
                 Programs::new(measures, f64::from(manifest.host.cores)),
@@ -100,8 +100,8 @@ impl Gatherer {
     }
 
     /// The same, with sizes written in these units.
-    pub fn in_units(self, units: Units) -> Gatherer {
-        Gatherer { units, ..self }
+    pub fn in_units(self, units: Units) -> ChartBuilder {
+        ChartBuilder { units, ..self }
     }
 
     /// The charts of a recording.
@@ -109,10 +109,10 @@ impl Gatherer {
         recording: &Recording,
         more: &[&'static Metric],
         units: Units,
-    ) -> Result<Gallery, crate::record::Error> {
+    ) -> Result<RunCharts, crate::record::Error> {
         let groups = crate::catalog::all_groups();
-        let gatherer = Gatherer::new(recording.manifest(), &groups, more);
-        gatherer.in_units(units).through(recording, &groups)
+        let chart_builder = ChartBuilder::new(recording.manifest(), &groups, more);
+        chart_builder.in_units(units).through(recording, &groups)
     }
 
     /// The charts of a recording by program, also where each process could have a part of its
@@ -120,11 +120,11 @@ impl Gatherer {
     pub fn of_programs(
         recording: &Recording,
         more: &[&'static Metric],
-    ) -> Result<Gallery, crate::record::Error> {
+    ) -> Result<RunCharts, crate::record::Error> {
         let groups = crate::catalog::all_groups();
-        let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
-        gatherer.processes.programs.group_by_program();
-        gatherer.through(recording, &groups)
+        let mut chart_builder = ChartBuilder::new(recording.manifest(), &groups, more);
+        chart_builder.processes.programs.group_by_program();
+        chart_builder.through(recording, &groups)
     }
 
     /// Uses parts for programs from the beginning, not for processes.
@@ -137,7 +137,7 @@ impl Gatherer {
         mut self,
         recording: &Recording,
         groups: &[&'static [Metric]],
-    ) -> Result<Gallery, crate::record::Error> {
+    ) -> Result<RunCharts, crate::record::Error> {
         let mut summary = Accumulator::new(recording.manifest());
         let frames = recording.replay(groups, |frame| {
             summary.frame(frame);
@@ -190,33 +190,33 @@ impl Gatherer {
     }
 
     /// The charts of a run with these figures.
-    pub fn finish(self, figures: &Figures) -> Gallery {
+    pub fn finish(self, figures: &Figures) -> RunCharts {
         let timeline = self.times.finish();
-        let mut gallery =
-            Gallery { run: self.processes.programs.charts(&timeline), ..Gallery::default() };
+        let mut run_charts =
+            RunCharts { run: self.processes.programs.charts(&timeline), ..RunCharts::default() };
         for (scope, chart) in arranged(self.entities, &timeline, &self.labels) {
             match scope {
-                Scope::Gpu | Scope::GpuProcess => gallery.gpus.push(chart),
-                _ => gallery.node.push(chart),
+                Scope::Gpu | Scope::GpuProcess => run_charts.gpus.push(chart),
+                _ => run_charts.node.push(chart),
             }
         }
         let mut node = Vec::new();
         for catalogued in self.catalogued {
             let section = match catalogued.scope {
-                Scope::Own => &mut gallery.own,
-                Scope::Run | Scope::Cgroup | Scope::Process => &mut gallery.run,
+                Scope::Own => &mut run_charts.own,
+                Scope::Run | Scope::Cgroup | Scope::Process => &mut run_charts.run,
                 _ => &mut node,
             };
             section.extend(catalogued.chart(&timeline));
         }
-        gallery.node.splice(0..0, node);
-        let Gallery { run, gpus, node, own } = &mut gallery;
+        run_charts.node.splice(0..0, node);
+        let RunCharts { run, gpus, node, own } = &mut run_charts;
         for chart in [run, gpus, node, own].into_iter().flatten() {
             chart.scale.units = self.units;
             self.limits.mark(chart, figures);
             chart.note = format!("{} {}", chart.note, not_drawn(&timeline)).trim().to_owned();
         }
-        gallery
+        run_charts
     }
 }
 
@@ -273,7 +273,7 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
             "Memory",
             note,
             Unit::Bytes,
-            MeasureForm::Level,
+            MeasureForm::Gauge,
             MeasureOf::CappedBy(pss, rss),
         )
     });
@@ -293,12 +293,12 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
         let note = "CPU time used so far, of each as it was last sampled; the rest of the run's \
                     is unattributed.";
         let of = MeasureOf::CpuTime(user, system, finer);
-        measure("cpu-time", "CPU time", note, Unit::Seconds, MeasureForm::Total, of)
+        measure("cpu-time", "CPU time", note, Unit::Seconds, MeasureForm::Cumulative, of)
     });
     let count =
-        measure("processes", "Processes", "", Unit::One, MeasureForm::Level, MeasureOf::Count);
+        measure("processes", "Processes", "", Unit::One, MeasureForm::Gauge, MeasureOf::Count);
     let threads = threads.map(|threads| {
-        measure("threads", "Threads", "", Unit::One, MeasureForm::Level, MeasureOf::Column(threads))
+        measure("threads", "Threads", "", Unit::One, MeasureForm::Gauge, MeasureOf::Column(threads))
     });
     [size, cores, time, Some(count), threads].into_iter().flatten().collect()
 }

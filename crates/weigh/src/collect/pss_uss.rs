@@ -1,13 +1,13 @@
 //! PSS and USS of a tree of processes.
 //!
 //! Source: `/proc/PID/smaps_rollup`, readable by the process's owner. Reading it slows the target
-//! down (see [`Budget`]), so it is read in passes: all processes of the tree together, because a
-//! page that one maps changes the share of the others, and a sum of old and new shares would be
-//! wrong at any moment.
+//! down (see [`Budget`]), so all processes are read in one pass: mapping or unmapping a page changes
+//! the PSS of every process that shares it, and a sum of values from different passes would be
+//! wrong.
 //!
-//! A pass takes time. The share of a process that exits during it goes to the others, which may
-//! have been read before or after, so processes without memory at the end of the pass are left out:
-//! the sum is then a lower bound.
+//! When a process exits during a pass, its part of the shared pages moves to processes that may
+//! already have been read. Processes without memory at the end of the pass are therefore left out,
+//! and the sum is a lower bound.
 //!
 //! Shared huge pages are not divided by the kernel: each process that has any gets an equal part of
 //! them. The sum is then exact where all share the same ones, and never too large.
@@ -29,7 +29,7 @@ use crate::parse::stat;
 const LEAST_GROWTH: u64 = 1 << 20;
 
 /// When to read PSS and USS, and the results of the last pass.
-pub struct Footprint {
+pub struct PssUssReader {
     budget: Budget,
     /// The resident sum at the last pass.
     last: Option<u64>,
@@ -41,11 +41,11 @@ pub struct Footprint {
     read: Vec<(ProcessId, Rollup)>,
 }
 
-impl Footprint {
+impl PssUssReader {
     /// Passes within this share of one core.
-    pub fn with_budget(share: f64) -> Footprint {
-        Footprint {
-            budget: Budget::of(share),
+    pub fn with_budget(share: f64) -> PssUssReader {
+        PssUssReader {
+            budget: Budget::with_core_share(share),
             last: None,
             peak: 0,
             changed: true,
@@ -153,13 +153,13 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// After a pass at one second that cost 20 ms and saw 100 MiB.
-    fn after_a_pass() -> Footprint {
-        let mut footprint = Footprint::with_budget(0.005);
-        footprint.budget.spend(1000 * MS, 20 * MS);
-        footprint.last = Some(100 * MIB);
-        footprint.peak = 100 * MIB;
-        footprint.changed = false;
-        footprint
+    fn after_a_pass() -> PssUssReader {
+        let mut pss_uss = PssUssReader::with_budget(0.005);
+        pss_uss.budget.spend(1000 * MS, 20 * MS);
+        pss_uss.last = Some(100 * MIB);
+        pss_uss.peak = 100 * MIB;
+        pss_uss.changed = false;
+        pss_uss
     }
 
     #[test]
@@ -169,18 +169,18 @@ mod tests {
 
     #[test]
     fn small_changes_wait_for_the_budget() {
-        let mut footprint = after_a_pass();
-        footprint.note_change();
-        assert!(!footprint.is_due(3000 * MS, 101 * MIB));
-        assert!(footprint.is_due(4001 * MS, 101 * MIB));
+        let mut pss_uss = after_a_pass();
+        pss_uss.note_change();
+        assert!(!pss_uss.is_due(3000 * MS, 101 * MIB));
+        assert!(pss_uss.is_due(4001 * MS, 101 * MIB));
     }
 
     #[test]
     fn new_peak_does_not_wait_for_the_budget() {
-        let mut footprint = after_a_pass();
-        footprint.note_change();
-        assert!(footprint.is_due(1300 * MS, 106 * MIB));
-        assert!(!footprint.is_due(1100 * MS, 106 * MIB), "but leaves the target time to run");
+        let mut pss_uss = after_a_pass();
+        pss_uss.note_change();
+        assert!(pss_uss.is_due(1300 * MS, 106 * MIB));
+        assert!(!pss_uss.is_due(1100 * MS, 106 * MIB), "but leaves the target time to run");
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         let ids = [7, 8, 9].map(|pid| ProcessId { pid, started: u64::from(pid) });
         let tree = ids.map(|id| ProcessReader::new(id, 1, b"", &context));
         let mut tick = Tick::new(&[ProcessMemory::METRICS]);
-        Footprint::with_budget(1.0).pass(&host, &tree, &mut context, &mut tick);
+        PssUssReader::with_budget(1.0).pass(&host, &tree, &mut context, &mut tick);
         assert_eq!(tick.tables()[0].entities(), [Entity::Process(ids[0])]);
     }
 
@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn growth_below_the_known_peak_is_not_urgent() {
-        let mut footprint = after_a_pass();
-        footprint.peak = 500 * MIB;
-        footprint.note_change();
-        assert!(!footprint.is_due(1300 * MS, 300 * MIB));
+        let mut pss_uss = after_a_pass();
+        pss_uss.peak = 500 * MIB;
+        pss_uss.note_change();
+        assert!(!pss_uss.is_due(1300 * MS, 300 * MIB));
     }
 }

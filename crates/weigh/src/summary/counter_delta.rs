@@ -3,12 +3,12 @@
 
 /// The delta of one counter.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CounterRise {
+pub(super) struct CounterDelta {
     first: Option<(f64, f64)>,
     last: (f64, f64),
 }
 
-impl CounterRise {
+impl CounterDelta {
     /// Adds its value now. A value that could not be read is carried forward.
     pub(super) fn add(&mut self, value: Option<f64>, at: f64) {
         let Some(value) = value else { return };
@@ -37,7 +37,7 @@ impl CounterRise {
 
 /// A limited resource: free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Supply {
+pub(super) struct LowestFreeSpace {
     /// The total.
     pub(super) total: f64,
     /// The lowest free amount, and when.
@@ -47,11 +47,16 @@ pub(super) struct Supply {
     last: f64,
 }
 
-impl Supply {
+impl LowestFreeSpace {
     /// Adds the free amount now.
-    pub(super) fn add(known: &mut Option<Supply>, total: f64, left: f64, at: f64) {
-        let supply =
-            known.get_or_insert(Supply { total, least: left, at, first: (left, at), last: left });
+    pub(super) fn add(known: &mut Option<LowestFreeSpace>, total: f64, left: f64, at: f64) {
+        let supply = known.get_or_insert(LowestFreeSpace {
+            total,
+            least: left,
+            at,
+            first: (left, at),
+            last: left,
+        });
         if left < supply.least {
             (supply.least, supply.at) = (left, at);
         }
@@ -77,7 +82,7 @@ mod tests {
 
     #[test]
     fn delta_of_a_counter_is_from_the_first_sample_to_the_last() {
-        let mut rise = CounterRise::default();
+        let mut rise = CounterDelta::default();
         rise.add(Some(100.0), 1.0);
         assert_eq!((rise.total(), rise.share()), (None, None), "it was looked at once");
         rise.add(None, 2.0);
@@ -91,7 +96,8 @@ mod tests {
         let sampled = |samples: &[f64]| {
             let mut supply = None;
             let samples = samples.iter().enumerate();
-            samples.for_each(|(at, left)| Supply::add(&mut supply, 100.0, *left, at as f64));
+            samples
+                .for_each(|(at, left)| LowestFreeSpace::add(&mut supply, 100.0, *left, at as f64));
             supply.unwrap()
         };
         let shrinking = sampled(&[50.0, 40.0, 30.0]);

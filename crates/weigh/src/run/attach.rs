@@ -13,8 +13,8 @@ use super::control::Control;
 use super::live::{LiveEvent, LiveObserver};
 use super::occupants::Occupants;
 use super::requests::{Request, RequestQueue, Requests};
+use super::sampling_loop::SamplingLoop;
 use super::session::command::SessionCommand;
-use super::watch::Watch;
 use super::{Error, Outcome, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
@@ -40,7 +40,7 @@ use crate::record::{Event, Manifest, RunEnd, StopReason, Target, Writer, secrets
 
 /// What to monitor, and how long.
 #[derive(Debug, Clone)]
-pub struct Follow {
+pub struct AttachOptions {
     /// What.
     pub what: AttachTarget,
     /// At most so long; without it until the target exits.
@@ -91,17 +91,17 @@ impl AttachTarget {
 ///
 /// `begun` is called when everything is set up, just before the first sample; `observer` gets the
 /// values while it runs.
-pub fn follow(
-    follow: &Follow,
+pub fn attach(
+    options: &AttachOptions,
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
     observer: Option<LiveObserver>,
 ) -> Result<Outcome, Error> {
     let mut warnings = Vec::new();
-    let (mut monitor, manifest) = begin(follow, settings, ProcessOwner::Program, &mut warnings)?;
+    let (mut monitor, manifest) = begin(options, settings, ProcessOwner::Program, &mut warnings)?;
     monitor.watch.observe(observer);
     begun(&manifest);
-    let why = monitor.follow();
+    let why = monitor.monitor();
     Ok(monitor.finish(why, warnings))
 }
 
@@ -123,7 +123,7 @@ pub(super) fn session_descriptors() -> usize {
 
 /// Prepares everything up to the first sample.
 pub(super) fn begin(
-    follow: &Follow,
+    options: &AttachOptions,
     settings: &Settings,
     owner: ProcessOwner,
     warnings: &mut Vec<String>,
@@ -134,11 +134,11 @@ pub(super) fn begin(
     if !own::proc_is_our_pid_namespace(&host.proc) {
         return Err(Error::OtherNamespace);
     }
-    let group = match &follow.what {
+    let group = match &options.what {
         AttachTarget::Cgroup(path) => Some(Cgroup::at(&host, path)?),
         _ => None,
     };
-    let visible_gpus = match &follow.what {
+    let visible_gpus = match &options.what {
         // What a program sets after its start is in no file.
         AttachTarget::Processes(pids) if pids[..] == [std::process::id()] => {
             Some(Visible::from_here())
@@ -147,8 +147,9 @@ pub(super) fn begin(
         _ => None,
     };
     let settings = &Settings { cgroup: group.is_some(), visible_gpus, ..settings.clone() };
-    let held = follow.what.named().iter().map(|pid| hold(*pid)).collect::<Result<Vec<_>, _>>()?;
-    let mut manifest = describe(follow, group.as_ref(), settings, &host);
+    let target_pidfds =
+        options.what.named().iter().map(|pid| open_pidfd(*pid)).collect::<Result<Vec<_>, _>>()?;
+    let mut manifest = describe(options, group.as_ref(), settings, &host);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let claim = prepare(settings, &manifest, warnings)?;
@@ -165,19 +166,19 @@ pub(super) fn begin(
         ProcessOwner::Session(queue) => (Requests::Queue(queue), session_descriptors()),
     };
     let own = std::process::id();
-    let members: RunMembers = match (&group, &follow.what) {
+    let members: RunMembers = match (&group, &options.what) {
         (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
         (None, AttachTarget::Programs { under: None, .. }) => {
             ProcessTree::all_but(&host, own).into()
         }
-        (None, what) => ProcessTree::of(&host, what.named()).into(),
+        (None, what) => ProcessTree::rooted_at(&host, what.named()).into(),
     };
-    let rule = match &follow.what {
+    let rule = match &options.what {
         AttachTarget::Programs { rule, .. } => Some(rule.clone()),
         _ => None,
     };
     // Before the first sample, so that no process is missed in between.
-    let (connector, refusal) = match &follow.what {
+    let (connector, refusal) = match &options.what {
         AttachTarget::Programs { .. } => match Connector::open() {
             Ok(connector) => (Some(connector), None),
             Err(error) => (None, Some(error)),
@@ -203,7 +204,7 @@ pub(super) fn begin(
     collectors.processes = processes;
     let group_of_target = group.clone().filter(|_| collects(SourceId::Cgroup));
     collectors.cgroup = group_of_target.map(CgroupCollector::of);
-    let mut watch = Watch::new(host, begin, settings, &manifest, tick, collectors, writer);
+    let mut watch = SamplingLoop::new(host, begin, settings, &manifest, tick, collectors, writer);
     // Connections are those of the machine that weigh runs on.
     if collects(SourceId::Sockets) && super::is_here(settings) {
         let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Running);
@@ -216,9 +217,9 @@ pub(super) fn begin(
         watch
             .fault(FaultSource::Connector, format!("new processes are found by scanning: {error}"));
     }
-    for held in held.iter().filter(|held| !held.has_ended()) {
-        if process::started(&watch.host, held.pid, &mut Vec::new()).is_none() {
-            let why = format!("process {} is hidden: /proc is mounted with hidepid", held.pid);
+    for pidfd in target_pidfds.iter().filter(|pidfd| !pidfd.has_ended()) {
+        if process::started(&watch.host, pidfd.pid, &mut Vec::new()).is_none() {
+            let why = format!("process {} is hidden: /proc is mounted with hidepid", pidfd.pid);
             watch.fault(SourceId::Process, why);
         }
     }
@@ -233,25 +234,25 @@ pub(super) fn begin(
         requests,
         control,
         command: None,
-        is_alone: matches!(&follow.what, AttachTarget::Processes(pids) if pids.len() == 1),
-        held,
+        is_alone: matches!(&options.what, AttachTarget::Processes(pids) if pids.len() == 1),
+        target_pidfds,
         occupants: group.map(|group| Occupants::of(group.members)),
         connector,
         happened: Vec::new(),
         taskstats,
         accounts: Vec::new(),
         clocked_since: None,
-        until: follow.time,
+        until: options.time,
         wait_all: settings.wait_all,
         end: None,
     };
-    if collects(SourceId::TaskClock) && matches!(follow.what, AttachTarget::Processes(_)) {
+    if collects(SourceId::TaskClock) && matches!(options.what, AttachTarget::Processes(_)) {
         monitor.start_clocks();
     }
     Ok((monitor, manifest))
 }
 
-fn hold(pid: u32) -> Result<PidFd, Error> {
+fn open_pidfd(pid: u32) -> Result<PidFd, Error> {
     PidFd::open(pid).map_err(|source| match source.raw_os_error() {
         Some(libc::ESRCH) => Error::NoProcess { pid },
         _ => Error::Process { pid, source },
@@ -259,9 +260,14 @@ fn hold(pid: u32) -> Result<PidFd, Error> {
 }
 
 /// What is known before the first sample.
-fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: &Host) -> Manifest {
+fn describe(
+    options: &AttachOptions,
+    group: Option<&Cgroup>,
+    settings: &Settings,
+    host: &Host,
+) -> Manifest {
     let mut buffer = Vec::new();
-    let (pid, program) = match &follow.what {
+    let (pid, program) = match &options.what {
         AttachTarget::Processes(pids) => match pids[..] {
             [pid] => (pid, process::program(host, pid, true, &mut buffer)),
             _ => (0, Program::default()),
@@ -274,7 +280,7 @@ fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: 
         manifest.command = None;
     }
     if settings.name.is_none() {
-        manifest.name = match &follow.what {
+        manifest.name = match &options.what {
             AttachTarget::Programs { rule, .. } => rule.called(),
             AttachTarget::Cgroup(path) => path
                 .file_name()
@@ -285,21 +291,21 @@ fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: 
     }
     manifest.pid = pid;
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
-    manifest.target = Some(follow.what.target(group));
-    manifest.came = Some(host.ticks(clock::since_boot()));
+    manifest.target = Some(options.what.target(group));
+    manifest.attach_clock_ticks = Some(host.ticks(clock::since_boot()));
     let whose = if pid == 0 { LimitsOf::Several } else { LimitsOf::Process(pid) };
     manifest.surroundings = surroundings(settings, host, whose);
     manifest
 }
 
 pub(super) struct AttachMonitor {
-    pub(super) watch: Watch,
+    pub(super) watch: SamplingLoop,
     pub(super) requests: Requests,
     pub(super) control: Control,
     /// The command that a session has started, and is its only named process.
     pub(super) command: Option<SessionCommand>,
     /// Named processes that have not exited.
-    pub(super) held: Vec<PidFd>,
+    pub(super) target_pidfds: Vec<PidFd>,
     /// Those in the monitored cgroup.
     pub(super) occupants: Option<Occupants>,
     /// Kernel events of process starts and exits, when programs are searched.
@@ -348,21 +354,21 @@ impl AttachMonitor {
         self.watch.collectors.task_clock = Some(clock);
     }
 
-    pub(super) fn follow(&mut self) -> StopReason {
-        let was_named = !self.held.is_empty();
+    pub(super) fn monitor(&mut self) -> StopReason {
+        let was_named = !self.target_pidfds.is_empty();
         self.watch.first_tick();
         loop {
             let time = self.watch.work();
             let left = self.until.map(|until| until.saturating_sub(self.watch.now()));
             if left.is_some_and(|left| left.is_zero()) {
                 self.watch.take_tick();
-                return StopReason::Time;
+                return StopReason::TimeLimit;
             }
             self.sleep(left.map_or(time, |left| left.min(time)));
             self.control.receive(&mut self.watch);
             if self.handle_requests() {
                 self.watch.take_tick();
-                return StopReason::Asked;
+                return StopReason::StopRequested;
             }
             self.handle_proc_events();
             self.notice_ends();
@@ -371,7 +377,10 @@ impl AttachMonitor {
                 self.watch.take_tick();
                 return StopReason::Ended;
             }
-            if was_named && self.held.is_empty() && !(self.wait_all && self.has_processes()) {
+            if was_named
+                && self.target_pidfds.is_empty()
+                && !(self.wait_all && self.has_processes())
+            {
                 return StopReason::Ended;
             }
         }
@@ -384,12 +393,12 @@ impl AttachMonitor {
 
     /// Sleeps until an event, at most so long.
     fn sleep(&self, time: Duration) {
-        let held = self.held.iter().map(AsFd::as_fd);
+        let pidfds = self.target_pidfds.iter().map(AsFd::as_fd);
         let mut sources: Vec<_> = [self.requests.as_fd()]
             .into_iter()
             .chain(self.control.fd())
             .chain(self.connector.as_ref().map(AsFd::as_fd))
-            .chain(held)
+            .chain(pidfds)
             .chain(self.occupants.as_ref().and_then(Occupants::exit_fd))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
@@ -413,7 +422,7 @@ impl AttachMonitor {
                 Request::Control(message) => self.control.handle(&mut self.watch, vec![*message]),
                 Request::Snapshot(answer) => {
                     self.watch.take_tick();
-                    let end = self.end_now(StopReason::Asked);
+                    let end = self.end_now(StopReason::StopRequested);
                     // A caller that does not wait any more needs no answer.
                     let _ = answer.send(self.watch.summary_so_far(end));
                 }
@@ -452,7 +461,7 @@ impl AttachMonitor {
                     self.taskstats = None;
                 }
             }
-            self.watch.take_in(&happened, &self.accounts);
+            self.watch.apply_kernel_events(&happened, &self.accounts);
             if !matches!(heard, Ok(Drain::More)) {
                 return;
             }
@@ -461,24 +470,24 @@ impl AttachMonitor {
 
     /// Samples all processes for the last time with those that have just exited.
     fn notice_ends(&mut self) {
-        if !self.held.iter().any(PidFd::has_ended) {
+        if !self.target_pidfds.iter().any(PidFd::has_ended) {
             return;
         }
         // Exits before that are reported by now, with exit records that a sample does not have.
         self.handle_proc_events();
         self.watch.take_tick();
-        let (ended, held): (Vec<PidFd>, _) =
-            std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
-        self.held = held;
-        for held in &ended {
+        let (ended, running): (Vec<PidFd>, _) =
+            std::mem::take(&mut self.target_pidfds).into_iter().partition(PidFd::has_ended);
+        self.target_pidfds = running;
+        for pidfd in &ended {
             if self.command.is_some() {
                 self.reap_command();
                 continue;
             }
             let processes = self.watch.collectors.processes.as_mut();
             // Otherwise the sample has already found it gone.
-            if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
-                self.watch.event(self.watch.now(), Event::ended(id, held.end(), None));
+            if let Some(id) = processes.and_then(|processes| processes.forget(pidfd.pid)) {
+                self.watch.event(self.watch.now(), Event::ended(id, pidfd.end(), None));
             }
         }
         self.end = ended.into_iter().next().filter(|_| self.is_alone);
@@ -501,17 +510,17 @@ impl AttachMonitor {
         let now = self.watch.now();
         let processes = self.watch.collectors.processes.as_ref();
         let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
-        let some_unseen = processes.is_none_or(ProcessCollector::may_have_missed_processes);
+        let may_miss_processes = processes.is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.watch.read_task_clock();
         let mut end = RunEnd {
             why: Some(why),
-            exit: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
+            exit: self.end.as_ref().and_then(|pidfd| pidfd.end_within(PATIENCE)),
             duration_seconds: now.as_secs_f64(),
             measured_seconds: None,
             task_clock_seconds,
             task_clock_began_seconds: self.clocked_since.map(|at| at.as_secs_f64()),
             left,
-            some_unseen,
+            may_miss_processes,
             monitor_cpu_seconds: own::usage().cpu_seconds(),
             account: None,
         };

@@ -4,48 +4,48 @@ use crate::model::Entity;
 
 /// The delta of a counter over all devices that have one.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Growth {
-    things: Vec<Thing>,
+pub(super) struct DeviceCounterDeltas {
+    tracked: Vec<TrackedCounter>,
     total: f64,
-    sample_times: u64,
+    sample_count: u64,
     /// Whether a device appeared, disappeared or was reset after the first sample.
     changed: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Thing {
+struct TrackedCounter {
     entity: Entity,
     last: Option<f64>,
-    delta: u64,
+    updated_in: u64,
 }
 
-impl Growth {
+impl DeviceCounterDeltas {
     /// Adds the counters of one tick. Unknown values are carried forward.
     pub(super) fn add(&mut self, counters: impl Iterator<Item = (Entity, Option<f64>)>) {
-        self.sample_times += 1;
+        self.sample_count += 1;
         for (line, (entity, now)) in counters.enumerate() {
             // Most have not changed since the last sample.
-            let here = self.things.get(line).filter(|thing| thing.entity == entity);
-            let anywhere = || self.things.iter().position(|thing| thing.entity == entity);
+            let here = self.tracked.get(line).filter(|counter| counter.entity == entity);
+            let anywhere = || self.tracked.iter().position(|counter| counter.entity == entity);
             let place = here.map(|_| line).or_else(anywhere);
             let place = place.unwrap_or_else(|| {
-                self.changed |= self.sample_times > 1;
-                self.things.push(Thing { entity, last: None, delta: 0 });
-                self.things.len() - 1
+                self.changed |= self.sample_count > 1;
+                self.tracked.push(TrackedCounter { entity, last: None, updated_in: 0 });
+                self.tracked.len() - 1
             });
-            let thing = &mut self.things[place];
-            thing.delta = self.sample_times;
+            let counter = &mut self.tracked[place];
+            counter.updated_in = self.sample_count;
             let Some(now) = now else { continue };
-            match thing.last.replace(now) {
+            match counter.last.replace(now) {
                 Some(before) if now >= before => self.total += now - before,
                 // Another device of the same name.
                 Some(_) => self.changed = true,
                 None => {}
             }
         }
-        let before = self.things.len();
-        self.things.retain(|thing| thing.delta == self.sample_times);
-        self.changed |= self.things.len() < before;
+        let before = self.tracked.len();
+        self.tracked.retain(|counter| counter.updated_in == self.sample_count);
+        self.changed |= self.tracked.len() < before;
     }
 
     /// Adds one counter of the rows of one tick.
@@ -59,8 +59,8 @@ impl Growth {
 
     /// The delta from the first sample to the last; `None` without two samples.
     pub(super) fn total(&self) -> Option<f64> {
-        let known = self.changed || self.things.iter().any(|thing| thing.last.is_some());
-        (self.sample_times > 1 && known).then_some(self.total)
+        let known = self.changed || self.tracked.iter().any(|counter| counter.last.is_some());
+        (self.sample_count > 1 && known).then_some(self.total)
     }
 
     /// Whether there may have been more, before the first or after the last sample of a device.
@@ -75,7 +75,7 @@ mod tests {
     use crate::model::Name;
 
     fn delta(sample_times: &[&[(&str, f64)]]) -> (Option<f64>, bool) {
-        let mut growth = Growth::default();
+        let mut growth = DeviceCounterDeltas::default();
         for sample in sample_times {
             let entity = |name: &str| Entity::Named(Name::new(name.as_bytes()));
             growth.add(sample.iter().map(|(name, now)| (entity(name), Some(*now))));

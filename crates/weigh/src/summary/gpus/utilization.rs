@@ -10,7 +10,7 @@ const EARLY: f64 = 1.0;
 
 /// The utilization of something.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Busy {
+pub(super) struct UtilizationTracker {
     peak: Peak,
     polled: Mean,
     /// Whether there was a value that is of the time before the run, too.
@@ -21,7 +21,7 @@ pub(super) struct Busy {
 
 /// The utilization at one tick.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BusySample {
+pub(super) struct UtilizationSample {
     /// As the driver reported it.
     pub(super) share: Option<f64>,
     /// Time busy and time observed until then.
@@ -32,9 +32,9 @@ pub(super) struct BusySample {
     pub(super) polled_at: f64,
 }
 
-impl Busy {
+impl UtilizationTracker {
     /// Adds a sample of this time, and returns the utilization, as far as it was during the run.
-    pub(super) fn add(&mut self, sample: BusySample, at: f64) -> Option<f64> {
+    pub(super) fn add(&mut self, sample: UtilizationSample, at: f64) -> Option<f64> {
         let is_early = sample.share.is_some() && sample.polled_at < EARLY;
         self.has_early |= is_early;
         let share = sample.share.filter(|_| !is_early);
@@ -85,11 +85,11 @@ impl Busy {
 
 /// The utilization between two ticks, by time busy and time observed.
 #[derive(Debug, Default, Clone)]
-pub(super) struct BusyWindow {
+pub(super) struct UtilizationWindow {
     before: Option<(f64, f64)>,
 }
 
-impl BusyWindow {
+impl UtilizationWindow {
     /// The utilization since the last tick that was long enough ago.
     pub(super) fn share(&mut self, now: Option<(f64, f64)>) -> Option<f64> {
         let (busy, observed) = now?;
@@ -108,13 +108,13 @@ impl BusyWindow {
 mod tests {
     use super::*;
 
-    fn sample(share: Option<f64>, polled_at: f64) -> BusySample {
-        BusySample { share, sampled: None, between: None, polled_at }
+    fn sample(share: Option<f64>, polled_at: f64) -> UtilizationSample {
+        UtilizationSample { share, sampled: None, between: None, polled_at }
     }
 
     #[test]
     fn utilization_of_the_first_second_is_of_the_time_before_the_run() {
-        let mut busy = Busy::default();
+        let mut busy = UtilizationTracker::default();
         assert_eq!(busy.add(sample(Some(1.0), 0.2), 0.2), None);
         assert_eq!(busy.add(sample(Some(1.0), 0.9), 1.1), None, "the time of the poll counts");
         assert!(busy.is_all_early());
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn samples_of_the_driver_cover_the_first_second() {
-        let (mut busy, mut window) = (Busy::default(), BusyWindow::default());
+        let (mut busy, mut window) = (UtilizationTracker::default(), UtilizationWindow::default());
         for (at, time, observed) in [(0.1, 4.0, 7.0), (0.15, 4.05, 7.05), (0.5, 4.1, 7.4)] {
             let sampled = Some((time, observed));
             let between = window.share(sampled);
-            busy.add(BusySample { share: Some(1.0), sampled, between, polled_at: at }, at);
+            busy.add(UtilizationSample { share: Some(1.0), sampled, between, polled_at: at }, at);
         }
         let near = |one: Option<f64>| (one.unwrap() - 0.25).abs() < 1e-9;
         assert!(near(busy.mean(0.5)) && near(busy.highest(0.5)), "{busy:?}");

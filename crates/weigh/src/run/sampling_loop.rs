@@ -22,7 +22,7 @@ use crate::record::{
 use crate::summary::{Accumulator, Summary};
 
 /// The collectors of each tick, and its consumers.
-pub(super) struct Watch {
+pub(super) struct SamplingLoop {
     pub(super) host: Host,
     /// The clock's reading at the run's zero.
     pub(super) begin: Duration,
@@ -39,7 +39,7 @@ pub(super) struct Watch {
     live: Option<Observed>,
 }
 
-impl Watch {
+impl SamplingLoop {
     pub(super) fn new(
         host: Host,
         begin: Duration,
@@ -48,12 +48,12 @@ impl Watch {
         mut tick: Tick,
         collectors: Collectors,
         writer: Option<Writer>,
-    ) -> Watch {
+    ) -> SamplingLoop {
         tick.zero = begin;
         if let Some(thread) = writer.as_ref().and_then(Writer::thread) {
             own::count_thread(thread);
         }
-        Watch {
+        SamplingLoop {
             host,
             begin,
             tick,
@@ -62,7 +62,7 @@ impl Watch {
             frames: Frames::default(),
             accumulator: Accumulator::new(manifest),
             schedule: Schedule::new(Duration::ZERO, settings.interval),
-            baseline: manifest.came.map(AttachBaseline::new),
+            baseline: manifest.attach_clock_ticks.map(AttachBaseline::new),
             faulted: Vec::new(),
             live: None,
         }
@@ -208,7 +208,7 @@ impl Watch {
     }
 
     /// Handles kernel events, in their order, with the exit records.
-    pub(super) fn take_in(&mut self, happened: &[ProcEvent], accounts: &[ExitRecord]) {
+    pub(super) fn apply_kernel_events(&mut self, happened: &[ProcEvent], accounts: &[ExitRecord]) {
         self.tick.begin(self.now());
         for one in happened {
             let (host, tick) = (&self.host, &mut self.tick);
@@ -313,7 +313,7 @@ impl Watch {
         let whole = faults.is_empty() && gone.is_none();
         if !whole {
             let why = gone
-                .unwrap_or_else(|| format!("the recording is not whole: {}", faults.join("; ")));
+                .unwrap_or_else(|| format!("the recording is incomplete: {}", faults.join("; ")));
             warnings.push(why.clone());
             let entry = Entry::new(now, Event::fault(FaultSource::Recording, why));
             self.frames.event(&entry, |frame| self.accumulator.frame(frame));

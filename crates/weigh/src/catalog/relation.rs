@@ -1,24 +1,24 @@
-//! The relation of a metric to the others of its group: a bound of them, the time they cover, their
+//! The relation of a metric to the others of its group: a bound of them, the time they observed_time, their
 //! age.
 
 use super::{Kind, Metric, Unit};
 
 /// The role of a value for readers, beside being a gauge or a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sense {
+pub enum MetricRelation {
     /// A value of its own.
-    Measured,
+    Independent,
     /// The upper bound of these of its group, or of what has no metric.
-    Bound(&'static [&'static str]),
-    /// The time that these counters of its group cover.
-    Cover(&'static [&'static str]),
+    CapacityOf(&'static [&'static str]),
+    /// The time that these counters of its group observed_time.
+    ObservedTimeOf(&'static [&'static str]),
     /// These of its group have the same with more precision, where they are known.
-    Beside(&'static [&'static str]),
+    SupersededBy(&'static [&'static str]),
     /// The largest value that this one of its group ever had: since the process started, not since
     /// weigh attached.
-    HighWater(&'static [&'static str]),
+    HighWaterMarkOf(&'static [&'static str]),
     /// A bit field.
-    Bits,
+    BitField,
     /// The age of all values of its row.
     Age,
 }
@@ -27,24 +27,27 @@ impl Metric {
     /// Whether it is useful as a curve: auxiliary values and bit fields are not.
     pub const fn is_a_quantity(&self) -> bool {
         matches!(
-            self.sense,
-            Sense::Measured | Sense::Bound(_) | Sense::Beside(_) | Sense::HighWater(_)
+            self.relation,
+            MetricRelation::Independent
+                | MetricRelation::CapacityOf(_)
+                | MetricRelation::SupersededBy(_)
+                | MetricRelation::HighWaterMarkOf(_)
         )
     }
 
     /// Whether it is the upper bound of another metric of its group.
-    pub fn bounds(&self, other: &Metric) -> bool {
-        matches!(self.sense, Sense::Bound(fields) if self.is_named_in(fields, other))
+    pub fn is_capacity_of(&self, other: &Metric) -> bool {
+        matches!(self.relation, MetricRelation::CapacityOf(fields) if self.is_named_in(fields, other))
     }
 
     /// Whether it is the time that another metric of its group covers.
-    pub fn covers(&self, other: &Metric) -> bool {
-        matches!(self.sense, Sense::Cover(fields) if self.is_named_in(fields, other))
+    pub fn is_observed_time_of(&self, other: &Metric) -> bool {
+        matches!(self.relation, MetricRelation::ObservedTimeOf(fields) if self.is_named_in(fields, other))
     }
 
     /// Whether another metric of its group has the same, with more precision.
-    pub fn is_beside(&self, other: &Metric) -> bool {
-        matches!(self.sense, Sense::Beside(fields) if self.is_named_in(fields, other))
+    pub fn is_superseded_by(&self, other: &Metric) -> bool {
+        matches!(self.relation, MetricRelation::SupersededBy(fields) if self.is_named_in(fields, other))
     }
 
     fn is_named_in(&self, fields: &[&str], other: &Metric) -> bool {
@@ -58,31 +61,31 @@ impl Metric {
 /// another amount: then it is the time between the two readings, or the time that the counter
 /// itself covers where that is counted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Basis {
+pub struct RateDenominator {
     /// The column with the age of a row's values.
     pub age: Option<usize>,
     /// The column with the time the counter covers.
-    pub cover: Option<usize>,
+    pub observed_time: Option<usize>,
     /// Whether it is a share of that time: never more than all of it.
     pub is_share: bool,
 }
 
-impl Basis {
+impl RateDenominator {
     /// Of a counter in a table with these columns; of some the metric is not known.
-    pub fn of(metric: &Metric, columns: &[Option<&'static Metric>]) -> Basis {
+    pub fn for_counter(metric: &Metric, columns: &[Option<&'static Metric>]) -> RateDenominator {
         let place =
             |is: &dyn Fn(&Metric) -> bool| columns.iter().position(|column| column.is_some_and(is));
-        let age = place(&|column| column.sense == Sense::Age);
-        let cover = place(&|column| column.covers(metric));
-        let was_read_earlier = age.is_some() || cover.is_some();
-        let is_share = was_read_earlier && metric.unit == Unit::Elapsed;
+        let age = place(&|column| column.relation == MetricRelation::Age);
+        let observed_time = place(&|column| column.is_observed_time_of(metric));
+        let was_read_earlier = age.is_some() || observed_time.is_some();
+        let is_share = was_read_earlier && metric.unit == Unit::SecondsInState;
         debug_assert_eq!(metric.kind, Kind::Counter, "{}", metric.name());
-        Basis { age, cover, is_share }
+        RateDenominator { age, observed_time, is_share }
     }
 
     /// Whether rows may hold values that were read earlier.
     pub fn is_of_readings(&self) -> bool {
-        self.age.is_some() || self.cover.is_some()
+        self.age.is_some() || self.observed_time.is_some()
     }
 }
 
@@ -95,19 +98,19 @@ mod tests {
         /// Somebody else's sums.
         struct Sums in Gpu / "sums", "Sums" {
             /// Busy.
-            busy: Counter f64 Elapsed, "Busy", from "here";
+            busy: Counter f64 SecondsInState, "Busy", from "here";
             /// Busy at the moment.
-            glimpse: Gauge f64 Ratio Beside(busy), "Glimpse", from "here";
+            glimpse: Gauge f64 Ratio SupersededBy(busy), "Glimpse", from "here";
             /// Seen.
-            seen: Counter f64 Elapsed Cover(busy), "Seen", from "here";
+            seen: Counter f64 SecondsInState ObservedTimeOf(busy), "Seen", from "here";
             /// Used.
             used: Gauge u64 Bytes, "Used", from "here";
             /// There is.
-            total: Gauge u64 Bytes Bound(used), "Total", from "here";
+            total: Gauge u64 Bytes CapacityOf(used), "Total", from "here";
             /// Lanes.
-            lanes: Gauge u64 One Bound, "Lanes", from "here";
+            lanes: Gauge u64 One CapacityOf, "Lanes", from "here";
             /// Why.
-            reasons: Gauge u64 One Bits, "Reasons", from "here";
+            reasons: Gauge u64 One BitField, "Reasons", from "here";
             /// Old.
             age: Gauge f64 Seconds Age, "Age", from "here";
         }
@@ -118,9 +121,17 @@ mod tests {
         let [busy, glimpse, seen, used, total, lanes, reasons, age] = Sums::METRICS else {
             panic!()
         };
-        assert!(seen.covers(busy) && !seen.covers(seen) && !busy.covers(seen));
-        assert!(glimpse.is_beside(busy) && !busy.is_beside(glimpse));
-        assert!(total.bounds(used) && !lanes.bounds(used) && !used.bounds(total));
+        assert!(
+            seen.is_observed_time_of(busy)
+                && !seen.is_observed_time_of(seen)
+                && !busy.is_observed_time_of(seen)
+        );
+        assert!(glimpse.is_superseded_by(busy) && !busy.is_superseded_by(glimpse));
+        assert!(
+            total.is_capacity_of(used)
+                && !lanes.is_capacity_of(used)
+                && !used.is_capacity_of(total)
+        );
         let quantities = [busy, glimpse, used, total, lanes].map(Metric::is_a_quantity);
         assert_eq!(
             (quantities, [seen, reasons, age].map(Metric::is_a_quantity)),
@@ -128,9 +139,9 @@ mod tests {
         );
         let columns: Vec<_> = Sums::METRICS.iter().map(Some).collect();
         assert_eq!(
-            Basis::of(busy, &columns),
-            Basis { age: Some(7), cover: Some(2), is_share: true }
+            RateDenominator::for_counter(busy, &columns),
+            RateDenominator { age: Some(7), observed_time: Some(2), is_share: true }
         );
-        assert_eq!(Basis::of(busy, &columns[..1]), Basis::default());
+        assert_eq!(RateDenominator::for_counter(busy, &columns[..1]), RateDenominator::default());
     }
 }

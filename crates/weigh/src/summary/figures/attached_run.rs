@@ -8,7 +8,7 @@ use super::{NO_END, missing};
 use crate::model::Io;
 
 const STAT: &str = "/proc/PID/stat since weigh attached";
-const NOT_SEEN: &str = "nothing of what was to be followed was seen";
+const NO_PROCESS_SAMPLED: &str = "no process of the target could be sampled";
 const LAST: &str = "what a process used between its last sample and its exit may be missing";
 
 /// A clock tick of `/proc/PID/stat`: user and system time are each truncated to it.
@@ -19,15 +19,15 @@ const CLOCK_TICK: f64 = 0.01;
 /// Upper bound: what all cores can have done between the last sample of a process and its exit.
 pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     if run.tree.total == 0 {
-        return Figure::unknown(STAT, missing(run, NOT_SEEN));
+        return Figure::unknown(STAT, missing(run, NO_PROCESS_SAMPLED));
     }
-    let value = run.helpers.less_cpu(run.tree.cpu_of_alive());
+    let value = run.helpers.cpu_without_helpers(run.tree.cpu_of_alive());
     if let Some((clock, began)) = run.attached_clock() {
         return clocked(run, value, clock, began);
     }
     let after_last_samples = run.gaps * f64::from(run.manifest.host.cores);
     let cut_off = 2.0 * CLOCK_TICK * run.tree.total as f64;
-    let unsampled = (!run.some_unseen()).then_some(after_last_samples + cut_off);
+    let unsampled = (!run.may_miss_processes()).then_some(after_last_samples + cut_off);
     let figure = CpuEvidence::Sampled { seconds: value, unsampled }.figure(STAT);
     match run.end {
         None => figure.because(NO_END),
@@ -39,15 +39,15 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
 /// CPU time by the kernel's task clocks: they also run while an interrupt or another guest has the
 /// CPU, and were opened slightly after weigh attached.
 fn clocked(run: &Accumulator, sampled: f64, clock: f64, began: f64) -> Figure {
-    let unclocked = began * f64::from(run.manifest.host.cores);
-    let elsewhere = run.node.elsewhere();
-    CpuEvidence::AttachedClock { clock, sampled, elsewhere, unclocked }
+    let before_clock_opened = began * f64::from(run.manifest.host.cores);
+    let irq_and_steal = run.node.irq_and_steal();
+    CpuEvidence::AttachedClock { clock, sampled, irq_and_steal, before_clock_opened }
         .figure("perf task-clock since weigh attached")
 }
 
 /// CPU time of the main process and of the others, when so much was sampled of the main one.
 pub(super) fn main_and_others(run: &Accumulator, sampled: f64, all: &Figure) -> (Figure, Figure) {
-    if run.tree.total <= 1 && !run.some_unseen() {
+    if run.tree.total <= 1 && !run.may_miss_processes() {
         return (all.clone(), Figure::exact(0.0, "there was no other process"));
     }
     let others = (run.tree.cpu_of_alive() - sampled).max(0.0);
@@ -62,7 +62,7 @@ pub(super) fn main_and_others(run: &Accumulator, sampled: f64, all: &Figure) -> 
 /// The kernel's own split of the sampled time.
 pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     if cpu.value.is_none() {
-        let unknown = Figure::unknown(STAT, missing(run, NOT_SEEN));
+        let unknown = Figure::unknown(STAT, missing(run, NO_PROCESS_SAMPLED));
         return (unknown.clone(), unknown);
     }
     let (user, system) = run.tree.split_of_alive();
@@ -91,7 +91,7 @@ pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
 pub(super) fn counted(run: &Accumulator, value: f64) -> Figure {
     const SOURCE: &str = "/proc/PID/stat and status since weigh attached";
     if run.tree.total == 0 {
-        return Figure::unknown(SOURCE, missing(run, NOT_SEEN));
+        return Figure::unknown(SOURCE, missing(run, NO_PROCESS_SAMPLED));
     }
     sampled(run, value, SOURCE)
 }
