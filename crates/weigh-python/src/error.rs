@@ -51,9 +51,7 @@ impl From<run::Error> for Raised {
                     |errno| Raised::System(errno, text.clone()),
                 )
             }
-            run::Error::Command(run::CommandError::NotFound { .. }) => {
-                Raised::NotFound(text)
-            }
+            run::Error::Command(run::CommandError::NotFound { .. }) => Raised::NotFound(text),
             run::Error::Recording(error) => error.into(),
             _ => Raised::Other(text),
         }

@@ -243,7 +243,10 @@ fn torn_recording_exports_complete_rows_and_reports_what_is_missing() {
     let output = export(directory.path(), &["run", "-f", "csv", "-o", "torn"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("process.arrows: ") && stderr.contains("bytes are incomplete"), "{stderr}");
+    assert!(
+        stderr.contains("process.arrows: ") && stderr.contains("bytes are incomplete"),
+        "{stderr}"
+    );
     assert!(stderr.contains("the end of the run is not recorded"), "{stderr}");
     let table = |name: &str| fs::read(directory.path().join(name).join("process.csv")).unwrap();
     assert_eq!(table("whole"), table("torn"));

@@ -75,22 +75,22 @@ impl Offsets {
     }
 
     /// A monotonic time of this namespace, in nanoseconds, on the machine's clock.
-    pub fn to_machine(self, nanoseconds: u64) -> u64 {
+    pub fn on_machine(self, nanoseconds: u64) -> u64 {
         shifted(nanoseconds, -self.monotonic)
     }
 
     /// A monotonic time of the machine on this namespace's clock.
-    pub fn from_machine(self, nanoseconds: u64) -> u64 {
+    pub fn in_namespace(self, nanoseconds: u64) -> u64 {
         shifted(nanoseconds, self.monotonic)
     }
 
     /// A process's start time in this namespace, in clock ticks, on the machine's clock.
-    pub fn start_to_machine(self, ticks: u64, per_second: u64) -> u64 {
+    pub fn start_on_machine(self, ticks: u64, per_second: u64) -> u64 {
         shifted(ticks, -self.boottime * i128::from(per_second) / 1_000_000_000)
     }
 
     /// A process's start time on the machine's clock, in this namespace.
-    pub fn start_from_machine(self, ticks: u64, per_second: u64) -> u64 {
+    pub fn start_in_namespace(self, ticks: u64, per_second: u64) -> u64 {
         shifted(ticks, self.boottime * i128::from(per_second) / 1_000_000_000)
     }
 }
@@ -113,16 +113,16 @@ mod tests {
     fn times_are_converted_between_time_namespace_and_machine() {
         let inside =
             Offsets::parse("monotonic         100         5\nboottime       86400         0\n");
-        assert_eq!(inside.to_machine(100_000_000_012), 7);
-        assert_eq!(inside.from_machine(7), 100_000_000_012);
-        assert_eq!(inside.start_to_machine(8_640_042, 100), 42);
-        assert_eq!(inside.start_from_machine(42, 100), 8_640_042);
+        assert_eq!(inside.on_machine(100_000_000_012), 7);
+        assert_eq!(inside.in_namespace(7), 100_000_000_012);
+        assert_eq!(inside.start_on_machine(8_640_042, 100), 42);
+        assert_eq!(inside.start_in_namespace(42, 100), 8_640_042);
         let behind = Offsets::parse("monotonic -10 0\nboottime -1 0\n");
-        assert_eq!((behind.to_machine(5), behind.start_to_machine(7, 100)), (10_000_000_005, 107));
+        assert_eq!((behind.on_machine(5), behind.start_on_machine(7, 100)), (10_000_000_005, 107));
         for nothing in
             ["", "monotonic\n", "monotonic x y\nboottime 99999999999999999999999999999 1"]
         {
-            assert_eq!(Offsets::parse(nothing).to_machine(3), 3);
+            assert_eq!(Offsets::parse(nothing).on_machine(3), 3);
         }
     }
 }

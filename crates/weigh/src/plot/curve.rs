@@ -21,7 +21,7 @@ impl ChartCurve {
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         match self {
             ChartCurve::Gauges(values_at) | ChartCurve::Counters(values_at) => {
-                values_at.push(at, values)
+                values_at.push(at, values);
             }
             ChartCurve::Rates(window, steps) => {
                 if let Some((from, rates)) = window.rates(at, values) {

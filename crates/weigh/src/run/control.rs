@@ -77,7 +77,7 @@ impl Control {
     }
 
     fn handle_message(&mut self, watch: &mut SamplingLoop, message: ControlMessage) {
-        let sent = Duration::from_nanos(Offsets::own().from_machine(message.nanoseconds));
+        let sent = Duration::from_nanos(Offsets::own().in_namespace(message.nanoseconds));
         let sent = sent.saturating_sub(watch.begin);
         let at = not_before_the_last_tick(watch, sent.min(watch.now()));
         // It grows a little until its exit: by a tenth where code is not optimised.
@@ -115,7 +115,7 @@ impl Control {
             }
             Event::PhaseCommand { id, pid, started } => {
                 let per_second = watch.host.ticks_per_second;
-                let started = Offsets::own().start_from_machine(started, per_second);
+                let started = Offsets::own().start_in_namespace(started, per_second);
                 Event::PhaseCommand { id, pid, started }
             }
             event => event,

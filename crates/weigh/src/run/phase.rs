@@ -58,7 +58,7 @@ pub fn send_of_program(
         event => event,
     };
     let message = ControlMessage {
-        nanoseconds: Offsets::own().to_machine(HostClock::Monotonic.now().as_nanos() as u64),
+        nanoseconds: Offsets::own().on_machine(HostClock::Monotonic.now().as_nanos() as u64),
         within: around(),
         data,
         ..ControlMessage::new(Duration::ZERO, event)
@@ -116,7 +116,7 @@ fn send(
     last: Option<NotOwn>,
 ) -> Result<(), record::Error> {
     let mut message = ControlMessage {
-        nanoseconds: Offsets::own().to_machine(at.as_nanos() as u64),
+        nanoseconds: Offsets::own().on_machine(at.as_nanos() as u64),
         within: around(),
         sender_rss_bytes: Some(child::largest_rss()),
         ..ControlMessage::new(at, event)
@@ -247,5 +247,5 @@ fn started(host: &Host, pid: u32) -> Option<u64> {
     let mut buffer = Vec::new();
     let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), &mut buffer).ok()?;
     let started = parse::stat::parse(bytes).ok()?.started;
-    Some(Offsets::own().start_to_machine(started, host.ticks_per_second))
+    Some(Offsets::own().start_on_machine(started, host.ticks_per_second))
 }

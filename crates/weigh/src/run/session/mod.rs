@@ -313,7 +313,7 @@ impl Session {
     /// Sends a control message: to the thread, or from a fork through the pipe of the recording.
     fn send(&self, event: Event, data: Option<EventData>) {
         let now = HostClock::Monotonic.now();
-        let nanoseconds = Offsets::own().to_machine(now.as_nanos() as u64);
+        let nanoseconds = Offsets::own().on_machine(now.as_nanos() as u64);
         let message = ControlMessage { nanoseconds, data, ..ControlMessage::new(now, event) };
         if self.is_owner() {
             // After the end there is nothing to record it in.
