@@ -31,23 +31,23 @@ pub(super) fn of_all(
     let clocks = all.iter().map(|one| one.end.task_clock_seconds);
     let task_clock_seconds = clocks.sum::<Option<f64>>().filter(|_| layout.clocks);
     let began = all.iter().filter_map(|one| one.end.task_clock_began_seconds).sum();
-    let account = layout.exact.then(|| Box::new(account(&all)));
+    let final_counters = layout.exact.then(|| Box::new(final_counters(&all)));
     let end = RunEnd {
-        why: account.is_none().then(|| why(&all)),
+        why: final_counters.is_none().then(|| why(&all)),
         exit: exit(&all),
-        duration_seconds: match account {
+        duration_seconds: match final_counters {
             Some(_) => latest(&all, |one| one.over),
             // There is no single command: monitoring lasts as long as that of any of them.
             None => latest(&all, |one| one.measured),
         },
-        measured_seconds: account.as_ref().map(|_| latest(&all, |one| one.measured)),
+        measured_seconds: final_counters.as_ref().map(|_| latest(&all, |one| one.measured)),
         task_clock_seconds,
         // What one clock was started too late for is added to what another missed.
         task_clock_began_seconds: task_clock_seconds.map(|_| began),
         left: left(&all, process_registry),
         may_miss_processes: all.iter().any(|one| one.end.may_miss_processes),
         monitor_cpu_seconds: all.iter().map(|one| one.end.monitor_cpu_seconds).sum(),
-        account,
+        final_counters,
     };
     Some(Entry::new(closed, Event::RunEnd(end)))
 }
@@ -83,7 +83,7 @@ impl<'a> MemberEnd<'a> {
 }
 
 /// The exact counts of all.
-fn account(all: &[MemberEnd<'_>]) -> FinalCounters {
+fn final_counters(all: &[MemberEnd<'_>]) -> FinalCounters {
     let mut sum = FinalCounters {
         reaped: Usage::default(),
         io: Some(Default::default()),
@@ -91,7 +91,7 @@ fn account(all: &[MemberEnd<'_>]) -> FinalCounters {
         cpu_before_exec_seconds: 0.0,
         helpers: HelperUsage::default(),
     };
-    for one in all.iter().filter_map(|one| one.end.account.as_deref()) {
+    for one in all.iter().filter_map(|one| one.end.final_counters.as_deref()) {
         sum.reaped.add(&one.reaped);
         sum.io = sum.io.zip(one.io).map(|(sum, io)| io.and(&sum));
         sum.rss_before_exec_bytes = sum.rss_before_exec_bytes.max(one.rss_before_exec_bytes);

@@ -51,13 +51,13 @@ impl ProcessValues {
     }
 
     /// CPU time of its own, without its children.
-    pub fn own_cpu(&self) -> Option<f64> {
+    pub fn own_cpu_ticks(&self) -> Option<f64> {
         Some(self.cpu.user? + self.cpu.system?)
     }
 
     /// The same in nanoseconds, where the kernel has it: clock ticks are truncated.
     pub fn own_cpu_finer(&self) -> Option<f64> {
-        self.own_cpu().map(|ticks| self.cpu.run_time.map_or(ticks, |ran| ran.max(ticks)))
+        self.own_cpu_ticks().map(|ticks| self.cpu.run_time.map_or(ticks, |ran| ran.max(ticks)))
     }
 
     /// CPU time of the children it has reaped.
@@ -82,7 +82,7 @@ impl ProcessValues {
 
     /// CPU time with that of its reaped children.
     pub fn cpu_with_children(&self) -> Option<f64> {
-        Some(self.own_cpu()? + self.children_cpu()?)
+        Some(self.own_cpu_ticks()? + self.children_cpu()?)
     }
 
     /// The largest known size of this process so far.
@@ -208,7 +208,7 @@ pub struct LiveProcess {
     pub previous: ProcessValues,
     /// The memory that its program had when that was last known.
     pub program_memory: LastKnownMemory,
-    /// Its CPU time.
+    /// CPU time of its own, without its children, and whether that is exact.
     pub own_cpu: OwnCpu,
     /// What it has used since the row before the last one, if that is known.
     pub used: Option<CpuTimes>,

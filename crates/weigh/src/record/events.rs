@@ -134,7 +134,7 @@ pub enum Event {
         end: Option<End>,
         /// What else is known of its command, when it had one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        account: Option<Account>,
+        account: Option<PhaseCommandUsage>,
     },
     /// A `weigh mark` or `weigh phase` inside the run has sent its last message: what it used
     /// itself is in the counters of the process that reaped it, and is not the run's.
@@ -235,7 +235,7 @@ impl HelperUsage {
 
 /// What a phase knows of its command beside what `wait4` reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Account {
+pub struct PhaseCommandUsage {
     /// CPU time of everything the command started, from a perf task clock of its own.
     pub task_clock_seconds: Option<f64>,
     /// I/O of the command and of the children it reaped.
@@ -245,10 +245,10 @@ pub struct Account {
     pub rss_before_exec_bytes: u64,
 }
 
-impl Account {
+impl PhaseCommandUsage {
     /// The same, where children that are not the command's were reaped and had this size.
-    pub fn raise_rss_floor(self, bytes: u64) -> Account {
-        Account { rss_before_exec_bytes: self.rss_before_exec_bytes.max(bytes), ..self }
+    pub fn raise_rss_floor(self, bytes: u64) -> PhaseCommandUsage {
+        PhaseCommandUsage { rss_before_exec_bytes: self.rss_before_exec_bytes.max(bytes), ..self }
     }
 }
 

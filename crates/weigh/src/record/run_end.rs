@@ -34,7 +34,7 @@ pub struct RunEnd {
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
     /// The exact counts of a command that weigh started.
-    pub account: Option<Box<FinalCounters>>,
+    pub final_counters: Option<Box<FinalCounters>>,
 }
 
 /// What was counted of a command that weigh started and reaped.
@@ -60,7 +60,7 @@ impl FinalCounters {
     /// before exec.
     ///
     /// `ru_maxrss` survives exec: it is never below what the process had before.
-    pub fn after_exec(&self, bytes: u64) -> Option<u64> {
+    pub fn proven_maxrss(&self, bytes: u64) -> Option<u64> {
         // From there to exec itself takes a few more pages.
         const A_FEW_PAGES: u64 = 256 << 10;
         (bytes > self.rss_before_exec_bytes + A_FEW_PAGES).then_some(bytes)
@@ -101,7 +101,7 @@ impl Reaping {
 
     /// How long a run was measured, from exec or attach on, that was closed at this moment.
     pub fn measured_seconds(&self, end: &RunEnd, closed: f64) -> f64 {
-        if end.account.is_none() {
+        if end.final_counters.is_none() {
             return end.duration_seconds;
         }
         if let Some(measured) = end.measured_seconds {
@@ -173,7 +173,7 @@ impl From<CommandEnd> for RunEnd {
             left: end.left,
             may_miss_processes: end.may_miss_processes,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
-            account: Some(Box::new(FinalCounters {
+            final_counters: Some(Box::new(FinalCounters {
                 reaped: end.reaped,
                 io: end.io,
                 rss_before_exec_bytes: end.rss_before_exec_bytes,
@@ -196,7 +196,7 @@ impl From<AttachEnd> for RunEnd {
             left: end.left,
             may_miss_processes: end.may_miss_processes,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
-            account: None,
+            final_counters: None,
         }
     }
 }
@@ -212,7 +212,7 @@ impl From<RunEndEvent> for RunEnd {
 
 impl From<RunEnd> for RunEndEvent {
     fn from(end: RunEnd) -> RunEndEvent {
-        match end.account {
+        match end.final_counters {
             Some(account) => RunEndEvent::RunEnd(Box::new(CommandEnd {
                 end: end.exit,
                 duration_seconds: end.duration_seconds,
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn end_of_an_attached_target_is_a_watch_end_and_has_no_account() {
         let (entry, end) = read(ATTACHED);
-        assert_eq!((end.why, end.account), (Some(StopReason::TimeLimit), None));
+        assert_eq!((end.why, end.final_counters), (Some(StopReason::TimeLimit), None));
         assert_eq!(serde_json::to_string(&entry).unwrap(), ATTACHED);
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let line = format!(r#"{COMMAND}"helpers":{helpers},"monitor_cpu_seconds":0.0625}}"#);
         let (entry, end) = read(&line);
         assert_eq!((end.why, end.task_clock_began_seconds), (None, Some(0.0)));
-        assert_eq!(end.account.unwrap().rss_before_exec_bytes, 8192);
+        assert_eq!(end.final_counters.unwrap().rss_before_exec_bytes, 8192);
         assert_eq!(serde_json::to_string(&entry).unwrap(), line);
     }
 }

@@ -522,7 +522,7 @@ impl AttachMonitor {
             left,
             may_miss_processes,
             monitor_cpu_seconds: own::usage().cpu_seconds(),
-            account: None,
+            final_counters: None,
         };
         if let Some(command) = &self.command {
             command.close(&mut end, now, &self.control);

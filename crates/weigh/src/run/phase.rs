@@ -17,7 +17,7 @@ use crate::host::signals::{self, Signals};
 use crate::host::{Host, ProcPath, environment, out_of_memory, own, wait};
 use crate::model::{End, Io, Usage};
 use crate::parse;
-use crate::record::events::{Account, EventData, HelperUsage};
+use crate::record::events::{EventData, HelperUsage, PhaseCommandUsage};
 use crate::record::inbox::{self, ControlMessage};
 use crate::record::{self, Event};
 
@@ -231,7 +231,7 @@ fn observed(
         reaped_io: reaped.unwrap_or_default().less(&PreExecUsage::IO),
         child_cpu: pause.cpu,
     };
-    let account = Account {
+    let account = PhaseCommandUsage {
         task_clock_seconds: clock.as_mut().and_then(|c| c.read().ok()).map(|t| t.as_secs_f64()),
         io,
         rss_before_exec_bytes: pause.largest_rss,

@@ -62,7 +62,8 @@ pub struct Accumulator {
     /// The time of the last sample or event.
     pub(super) last: f64,
     pub(super) faults: Vec<(String, String)>,
-    summed: f64,
+    /// CPU time of all processes, without task clock and cgroup; never decreases.
+    cpu_from_processes: f64,
     sample_times: SampleTimes,
     gap_noted: f64,
     /// Seconds between the last sample and the exit of processes that were not reaped.
@@ -124,7 +125,7 @@ impl Accumulator {
             end: None,
             last: 0.0,
             faults: Vec::new(),
-            summed: 0.0,
+            cpu_from_processes: 0.0,
             sample_times: SampleTimes::new(manifest.is_merged()),
             gap_noted: 0.0,
             gaps: 0.0,
@@ -232,7 +233,7 @@ impl Accumulator {
     fn rates(&mut self, at: f64) {
         // Without the kernel's counter: live processes with their reaped children, plus what was
         // reaped. Time of auto-reaped processes is lost on the way; the sum never decreases.
-        self.summed = self.summed.max(self.cpu_summed());
+        self.cpu_from_processes = self.cpu_from_processes.max(self.cpu_summed());
         self.cores.add(self.cpu_so_far(), at);
         if let Some(main) = self.tree.main_cpu() {
             self.main_cores.add(main, at);
@@ -242,7 +243,7 @@ impl Accumulator {
     /// CPU time of the run at the last sample of all processes: the peak of cores and the CPU
     /// charts are computed from it.
     pub(crate) fn cpu_so_far(&self) -> f64 {
-        self.clock.or(self.group_cpu()).unwrap_or(self.summed)
+        self.clock.or(self.group_cpu()).unwrap_or(self.cpu_from_processes)
     }
 
     /// CPU time of live and of reaped processes.
@@ -271,7 +272,7 @@ impl Accumulator {
             at,
             clock,
             cpu: clock.map(|clock| self.clock.map_or(clock, |before| clock.max(before))),
-            summed: (self.tree.total > 0).then_some(self.summed),
+            summed: (self.tree.total > 0).then_some(self.cpu_from_processes),
             split: (split.user_seconds, split.system_seconds),
             io: self.tree.io().map(less),
             alive,
@@ -330,7 +331,7 @@ impl Accumulator {
     }
 
     fn on_run_end(&mut self, mut end: RunEnd, live: &LiveProcesses, at: f64) {
-        if let Some(account) = &end.account {
+        if let Some(account) = &end.final_counters {
             // Events may be lost; the final counters are complete.
             self.helpers = Helpers::of(account.helpers);
         }
@@ -345,7 +346,7 @@ impl Accumulator {
         self.end = Some(end);
         self.last = self.last.max(at);
         self.tree.count_alive(live);
-        self.summed = self.summed.max(self.cpu_summed());
+        self.cpu_from_processes = self.cpu_from_processes.max(self.cpu_summed());
         self.all_sampled(live, at, clock);
     }
 
@@ -364,8 +365,8 @@ impl Accumulator {
     }
 
     /// The exact `wait4` counters of a command that weigh started, once it has ended.
-    pub(super) fn account(&self) -> Option<&FinalCounters> {
-        self.end.as_ref()?.account.as_deref()
+    pub(super) fn final_counters(&self) -> Option<&FinalCounters> {
+        self.end.as_ref()?.final_counters.as_deref()
     }
 
     /// CPU time of an attached target by the kernel's clocks, and when they were started.
@@ -390,13 +391,13 @@ impl Accumulator {
 
     /// What weigh has reaped, and what the processes that are still alive have used.
     fn reaped_and_alive(&self) -> Option<f64> {
-        let reaped = self.account()?.reaped.cpu_seconds();
+        let reaped = self.final_counters()?.reaped.cpu_seconds();
         Some(self.helpers.cpu_without_helpers(reaped + self.tree.cpu_of_alive()))
     }
 
     /// Sampled CPU time of each process of the run since the command started.
     pub(super) fn cpu_sampled(&self) -> f64 {
-        let before = self.account().map_or(0.0, |account| account.cpu_before_exec_seconds);
+        let before = self.final_counters().map_or(0.0, |account| account.cpu_before_exec_seconds);
         (self.tree.own_cpu_sampled() - before).max(0.0)
     }
 
@@ -413,13 +414,13 @@ impl Accumulator {
     }
 
     /// Why orphaned descendants may be missing from what weigh has reaped, if they may.
-    pub(super) fn lost_orphans(&self) -> Option<&str> {
+    pub(super) fn why_orphans_may_be_missing(&self) -> Option<&str> {
         self.reason(FaultSource::ChildSubreaper)
     }
 
     /// Whether children were certainly auto-reaped: the task clock has counted them, or, without
     /// one, they were sampled.
-    pub(super) fn lost_children(&self) -> Option<bool> {
+    pub(super) fn children_were_auto_reaped(&self) -> Option<bool> {
         /// The error of clock ticks.
         const ROUNDING: f64 = 0.02;
         /// How far two clocks may differ in a virtual machine whose host steals CPU time without
@@ -433,17 +434,17 @@ impl Accumulator {
 
     /// Whether the difference of the two clocks is too small for such children: they start and stop
     /// slightly apart, and no process uses less.
-    pub(super) fn clocks_agree(&self) -> Option<bool> {
+    pub(super) fn no_child_was_auto_reaped(&self) -> Option<bool> {
         match self.clock_ahead() {
             Some((ahead, reaped)) => Some(ahead < 0.001 + reaped * 0.001),
-            None => self.lost_children().map(|lost| !lost),
+            None => self.children_were_auto_reaped().map(|lost| !lost),
         }
     }
 
     /// Whether processes may have started and exited between two ticks, or without a record of it.
     pub(super) fn may_miss_processes(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.may_miss_processes)
-            || self.lost_children() == Some(true)
+            || self.children_were_auto_reaped() == Some(true)
             || self.processes_may_be_missing()
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// The kernel counted it.
+    /// The kernel counted it; the bounds say by how much its counters disagree.
     Exact,
     /// It was sampled; spikes shorter than the interval may be missed.
     Sampled,

@@ -69,7 +69,7 @@ fn final_counts_are_complete(run: &Accumulator) -> bool {
     // Processes that outlived the command are in it as last sampled, and the machine's counters
     // give the part of a clock that was stolen.
     let is_alone = run.end.as_ref().is_some_and(|end| end.left.is_empty());
-    run.account().is_some()
+    run.final_counters().is_some()
         && is_alone
         && !run.losses.concern_events()
         && !run.losses.concern_rows(Scope::Node)

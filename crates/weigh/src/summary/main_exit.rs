@@ -53,7 +53,7 @@ impl MainExit {
 
     /// The sizes that are the commands' own.
     pub(crate) fn own(&mut self, account: &FinalCounters) -> Vec<(ProcessId, u64)> {
-        let own = |main: &mut Main| Some((main.id, account.after_exec(main.size.take()?)?));
+        let own = |main: &mut Main| Some((main.id, account.proven_maxrss(main.size.take()?)?));
         self.0.iter_mut().filter_map(own).collect()
     }
 }

@@ -291,7 +291,7 @@ impl RunTree {
             }
         }
         let Some(process) = process.filter(|process| process.is_sampled) else { return };
-        self.own_cpu_of_exited += process.values.own_cpu().unwrap_or(0.0);
+        self.own_cpu_of_exited += process.values.own_cpu_ticks().unwrap_or(0.0);
         // What weigh reaps is not in any parent's counters any more.
         if let Some(io) = process.values.all_io().filter(|_| largest.is_some()) {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
@@ -322,7 +322,7 @@ impl RunTree {
             };
             counts.cpu.0 += sum(values.cpu.user, values.cpu.children_user);
             counts.cpu.1 += sum(values.cpu.system, values.cpu.children_system);
-            counts.own_cpu += values.own_cpu().unwrap_or(0.0);
+            counts.own_cpu += values.own_cpu_ticks().unwrap_or(0.0);
             if let Some(io) = values.all_io() {
                 let before = counts.io.unwrap_or_default();
                 counts.io = Some(std::array::from_fn(|which| before[which] + io[which]));

@@ -188,7 +188,7 @@ impl TimepointBuilder {
         for (row, process) in live.in_rows() {
             let is_main = self.mains.contains(&process.id);
             if is_main {
-                self.main_cpu.insert(process.id, process.values.own_cpu().unwrap_or(0.0));
+                self.main_cpu.insert(process.id, process.values.own_cpu_ticks().unwrap_or(0.0));
             }
             let memory: ProcessMemory = table.get(row);
             // A zombie has no memory left, which says nothing of what it had.
@@ -230,7 +230,7 @@ impl TimepointBuilder {
                 main.add(memory);
             } else {
                 others.add(memory);
-                cpu += process.values.own_cpu().unwrap_or(0.0);
+                cpu += process.values.own_cpu_ticks().unwrap_or(0.0);
             }
         }
         self.others_cpu = self.others_cpu.max(cpu);

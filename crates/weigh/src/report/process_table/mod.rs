@@ -121,8 +121,8 @@ impl ProcessTable {
                 listed.end = *end;
                 self.ended(process, listed, usage.as_ref(), *cpu_seconds, at);
             }
-            Event::RunEnd(RunEnd { account: Some(account), .. }) => {
-                for (main, size) in self.main_exit.own(account) {
+            Event::RunEnd(RunEnd { final_counters: Some(counters), .. }) => {
+                for (main, size) in self.main_exit.own(counters) {
                     self.exited.raise_main_size(main, size);
                 }
             }

@@ -91,7 +91,7 @@ impl Monitor {
             may_miss_processes: self.loses_orphans
                 || processes.is_none_or(ProcessCollector::may_have_missed_processes),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
-            account: Some(Box::new(FinalCounters {
+            final_counters: Some(Box::new(FinalCounters {
                 reaped: self.reaped,
                 io,
                 rss_before_exec_bytes: self.pause.largest_rss.max(self.control.largest_helper),

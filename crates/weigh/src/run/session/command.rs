@@ -57,7 +57,7 @@ impl SessionCommand {
         end.exit = Some(exit);
         end.duration_seconds = since_exec(at);
         end.measured_seconds = Some(since_exec(if end.left.is_empty() { at } else { now }));
-        end.account = Some(Box::new(FinalCounters {
+        end.final_counters = Some(Box::new(FinalCounters {
             reaped,
             io: self.io,
             rss_before_exec_bytes: self.before_exec.largest_rss.max(control.largest_helper),

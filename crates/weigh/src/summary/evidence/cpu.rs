@@ -31,7 +31,7 @@ pub(in crate::summary) enum CpuEvidence {
         is_final: bool,
     },
     /// What was reaped, and an inherited task clock.
-    Wait4AndClock { reaped: f64, clock: f64, irq_and_steal: f64, has_lost_children: bool },
+    Wait4AndClock { reaped: f64, clock: f64, irq_and_steal: f64, has_auto_reaped_children: bool },
     /// What was reaped alone.
     Wait4 {
         reaped: f64,
@@ -72,9 +72,14 @@ impl CpuEvidence {
             CpuEvidence::Cgroup { seconds, is_final: false } => {
                 (seconds, Method::Sampled, seconds, None)
             }
-            CpuEvidence::Wait4AndClock { reaped, clock, irq_and_steal, has_lost_children } => {
+            CpuEvidence::Wait4AndClock {
+                reaped,
+                clock,
+                irq_and_steal,
+                has_auto_reaped_children,
+            } => {
                 let upper = Some(clock.max(reaped));
-                match has_lost_children {
+                match has_auto_reaped_children {
                     true => (clock, Method::Exact, reaped.max(clock - irq_and_steal), upper),
                     false => (reaped, Method::Exact, reaped, upper),
                 }
@@ -107,11 +112,11 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_gives_its_value_method_and_bounds() {
-        let clocks = |has_lost_children| CpuEvidence::Wait4AndClock {
+        let clocks = |has_auto_reaped_children| CpuEvidence::Wait4AndClock {
             reaped: 4.0,
             clock: 5.0,
             irq_and_steal: 0.25,
-            has_lost_children,
+            has_auto_reaped_children,
         };
         let wait4 = |orphans_are_lost, sampled_more| CpuEvidence::Wait4 {
             reaped: 4.0,
@@ -150,7 +155,7 @@ mod tests {
             reaped: 4.9,
             clock: 5.0,
             irq_and_steal: 3.0,
-            has_lost_children: true,
+            has_auto_reaped_children: true,
         };
         assert_eq!(clock.decide().2, 4.9);
         // The clocks were opened late: less was clocked than sampled.

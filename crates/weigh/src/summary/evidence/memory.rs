@@ -94,7 +94,7 @@ pub(in crate::summary) struct MemoryBounds {
 }
 
 impl MemoryBounds {
-    /// The upper bound, when so much is known of the largest process.
+    /// The upper bound; no single process had more than `known`.
     fn most(&self, known: f64) -> Option<f64> {
         if !self.is_complete {
             return None;

@@ -46,9 +46,9 @@ pub(in crate::summary) fn bounds(run: &Accumulator, high_water_sum: Option<f64>)
         command: None,
         huge_pages: huge_pages(run),
         // Processes that were never sampled, or were auto-reaped, may have had any size.
-        is_complete: run.account().is_some()
+        is_complete: run.final_counters().is_some()
             && !run.may_miss_processes()
-            && run.lost_children() != Some(true),
+            && run.children_were_auto_reaped() != Some(true),
         has_end: run.end.is_some(),
     }
 }
@@ -67,7 +67,7 @@ fn huge_pages(run: &Accumulator) -> Option<f64> {
 /// The size with which the command's process was reaped, if that is the command's.
 fn command_maxrss(run: &Accumulator) -> Option<Peak> {
     let peak = run.tree.main_maxrss;
-    run.account()?.after_exec(peak.value? as u64).map(|_| peak)
+    run.final_counters()?.proven_maxrss(peak.value? as u64).map(|_| peak)
 }
 
 /// The largest size with which another process was reaped, if it is not that of a `weigh mark` or
@@ -77,5 +77,5 @@ fn others_maxrss(run: &Accumulator) -> Option<Peak> {
     if !run.had_helpers {
         return Some(peak);
     }
-    run.account()?.after_exec(peak.value? as u64).map(|_| peak)
+    run.final_counters()?.proven_maxrss(peak.value? as u64).map(|_| peak)
 }

@@ -140,26 +140,26 @@ fn ended(run: &Accumulator) -> Usage {
 
 /// What was reaped, with what `weigh mark` and `weigh phase` used.
 pub(super) fn reaped(run: &Accumulator) -> Usage {
-    run.account().map_or(run.reaped, |account| account.reaped)
+    run.final_counters().map_or(run.reaped, |account| account.reaped)
 }
 
 /// All CPU time: the kernel's counter, or what was reaped and what is still alive.
 fn cpu_time(run: &Accumulator) -> Figure {
-    run.helpers.bound_cpu(cpu_time_but_for_exits(run))
+    run.helpers.bound_cpu(cpu_time_with_helper_exits(run))
 }
 
-/// All CPU time, including the exits of helpers: the best evidence there is.
-fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
+/// All CPU time, by the best evidence there is. What helpers used while they exited is still in it.
+fn cpu_time_with_helper_exits(run: &Accumulator) -> Figure {
     if let Some(figure) = group::cpu_time(run) {
         return figure;
     }
-    let reaped =
+    let reaped_and_alive =
         run.helpers.cpu_without_helpers(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
     if is_attached(run) {
         return attached_run::cpu_time(run);
     }
-    let Some(end) = run.end.as_ref().filter(|end| end.account.is_some()) else {
-        let sampled = (run.tree.total > 0).then_some(reaped);
+    let Some(end) = run.end.as_ref().filter(|end| end.final_counters.is_some()) else {
+        let sampled = (run.tree.total > 0).then_some(reaped_and_alive);
         return match run.clock.or(sampled) {
             Some(seconds) => CpuEvidence::Sampled { seconds, unsampled: None }
                 .figure("the last tick")
@@ -169,10 +169,10 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     };
     match end.task_clock_seconds {
         Some(clock) => CpuEvidence::Wait4AndClock {
-            reaped,
+            reaped: reaped_and_alive,
             clock,
             irq_and_steal: run.node.irq_and_steal(),
-            has_lost_children: run.lost_children() == Some(true),
+            has_auto_reaped_children: run.children_were_auto_reaped() == Some(true),
         }
         .figure("wait4, perf task-clock"),
         None => {
@@ -180,10 +180,13 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
                 true => "the task clocks of several machines cannot be merged",
                 false => "the task-clock collector was left out",
             });
-            let orphans = run.lost_orphans().map_or_else(String::new, |why| format!("; {why}"));
-            let sampled_more = (run.lost_children() == Some(true)).then(|| run.cpu_sampled());
-            let orphans_are_lost = run.lost_orphans().is_some();
-            let evidence = CpuEvidence::Wait4 { reaped, orphans_are_lost, sampled_more };
+            let orphans =
+                run.why_orphans_may_be_missing().map_or_else(String::new, |why| format!("; {why}"));
+            let sampled_more =
+                (run.children_were_auto_reaped() == Some(true)).then(|| run.cpu_sampled());
+            let orphans_are_lost = run.why_orphans_may_be_missing().is_some();
+            let evidence =
+                CpuEvidence::Wait4 { reaped: reaped_and_alive, orphans_are_lost, sampled_more };
             match sampled_more {
                 Some(_) => evidence
                     .figure("/proc/PID/stat")
@@ -293,7 +296,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
         return attached_run::io(run, of);
     }
     let alive = of(&Io::of_counts(run.tree.io_of_alive())) as f64;
-    match run.account() {
+    match run.final_counters() {
         Some(account) => match &account.io {
             Some(reaped) => {
                 let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
@@ -311,7 +314,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
 
 fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
     let count = run.helpers.count_without_helpers((of(&ended(run)) + alive) as f64, of);
-    let figure = match run.account() {
+    let figure = match run.final_counters() {
         _ if is_attached(run) => attached_run::counted(run, count),
         None => Figure::unknown("wait4", NO_END),
         Some(_) => exact_or_at_least(run, count, "wait4"),
@@ -321,11 +324,17 @@ fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
 
 /// A count of what weigh has reaped.
 fn exact_or_at_least(run: &Accumulator, value: f64, source: &str) -> Figure {
-    reaped_count(value, source, run.clocks_agree(), wait4_method(run), run.lost_orphans())
+    reaped_count(
+        value,
+        source,
+        run.no_child_was_auto_reaped(),
+        wait4_method(run),
+        run.why_orphans_may_be_missing(),
+    )
 }
 
 /// The method of a count from `wait4`, where no task clock shows whether it is complete: not exact
 /// when orphans are reparented to another process.
 fn wait4_method(run: &Accumulator) -> Method {
-    if run.lost_orphans().is_some() { Method::Sampled } else { Method::Exact }
+    if run.why_orphans_may_be_missing().is_some() { Method::Sampled } else { Method::Exact }
 }

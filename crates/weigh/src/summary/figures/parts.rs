@@ -65,7 +65,7 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
 fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
-        Some(value) if run.account().is_some() => {
+        Some(value) if run.final_counters().is_some() => {
             // User and system are each truncated to a clock tick, of each main process.
             let upper = value + 2.0 * CLOCK_TICK * run.manifest.mains().len() as f64;
             Figure::between(value, Method::Exact, value, Some(upper), source)

@@ -84,18 +84,18 @@ pub(in crate::summary) fn peak_cores(
     }
 }
 
-/// A count of what was reaped: exact, unless children were auto-reaped. `clocks_agree` is whether
+/// A count of what was reaped: exact, unless children were auto-reaped. `no_child_was_auto_reaped` is whether
 /// the task clock shows that there were none; where it is not known, the method and the reason are
 /// these.
 pub(in crate::summary) fn reaped_count(
     value: f64,
     source: &str,
-    clocks_agree: Option<bool>,
+    no_child_was_auto_reaped: Option<bool>,
     method: Method,
     why: Option<&str>,
 ) -> Figure {
     let missing = "auto-reaped children, if there were any, are not included";
-    match clocks_agree {
+    match no_child_was_auto_reaped {
         Some(true) => Figure::exact(value, source),
         Some(false) => Figure::sampled(value, source).because(missing),
         None => Figure::between(value, method, value, None, source).because(why.unwrap_or(missing)),

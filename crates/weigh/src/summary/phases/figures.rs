@@ -130,11 +130,11 @@ fn add_reason(figure: &mut Figure, why: &str) {
 }
 
 fn cpu_time(run: &Accumulator, window: &PhaseWindow) -> Figure {
-    window.helpers.bound_cpu(cpu_time_but_for_exits(run, window))
+    window.helpers.bound_cpu(cpu_time_with_helper_exits(run, window))
 }
 
 /// CPU time of a phase, including the exits of helpers.
-fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
+fn cpu_time_with_helper_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
     if let Some(usage) = &window.usage {
         return command_cpu(window, usage);
     }
@@ -195,9 +195,9 @@ fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
             .because("auto-reaped children are not included, and no task clock counted them");
     };
     // Ahead by more than the clocks' own differences: a child was auto-reaped.
-    let has_lost_children = ahead > 0.005 + reaped * 0.01;
+    let has_auto_reaped_children = ahead > 0.005 + reaped * 0.01;
     let irq_and_steal = clock - reaped - ahead;
-    CpuEvidence::Wait4AndClock { reaped, clock, irq_and_steal, has_lost_children }
+    CpuEvidence::Wait4AndClock { reaped, clock, irq_and_steal, has_auto_reaped_children }
         .figure("wait4 of its command, perf task-clock")
 }
 

@@ -28,7 +28,7 @@ use super::tree::RunTree;
 use crate::model::ProcessId;
 use crate::model::live::{LiveProcess, LiveProcesses};
 use crate::record::Event;
-use crate::record::events::{Account, Helper};
+use crate::record::events::{Helper, PhaseCommandUsage};
 use members::Members;
 use sample::{BOUNDARY_DELAY, Boundary};
 use statistics::StatisticsBuilder;
@@ -123,7 +123,7 @@ impl Phases {
                 window.end = Some(at.max(window.start));
                 window.exit = *end;
                 window.usage = usage.map(|usage| window.helpers.usage_without_helpers(&usage));
-                window.account = account.map(|account| Account {
+                window.account = account.map(|account| PhaseCommandUsage {
                     task_clock_seconds: account
                         .task_clock_seconds
                         .map(|clock| window.helpers.cpu_without_helpers(clock)),

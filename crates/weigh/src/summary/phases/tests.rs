@@ -7,7 +7,7 @@ use crate::catalog::metrics::{
 };
 use crate::model::{Entity, Io, ProcessId, Tick, Usage};
 use crate::record::Event;
-use crate::record::events::Account;
+use crate::record::events::PhaseCommandUsage;
 use crate::summary::phases::{MOST_LISTED, MOST_OPEN};
 use crate::summary::{Figure, Method, Phase, Summary};
 use crate::testing::{FakeRun, MAIN, MIB, usage};
@@ -172,7 +172,8 @@ fn command(id: &str, process: ProcessId) -> Event {
 fn ended_with(id: &str, cpu: f64, largest: u64, clock: f64) -> Event {
     let usage = Usage { user_seconds: cpu, largest_rss_bytes: largest, ..Usage::default() };
     let io = Some(Io { written_bytes: 7, ..Io::default() });
-    let account = Account { task_clock_seconds: Some(clock), io, rss_before_exec_bytes: 4 * MIB };
+    let account =
+        PhaseCommandUsage { task_clock_seconds: Some(clock), io, rss_before_exec_bytes: 4 * MIB };
     Event::PhaseEnd { id: id.to_owned(), usage: Some(usage), end: None, account: Some(account) }
 }
 

@@ -3,7 +3,7 @@
 use super::sample::{Boundary, PhaseDelta, PhaseSample, delta_between};
 use crate::model::live::is_near;
 use crate::model::{End, ProcessId, Usage};
-use crate::record::events::Account;
+use crate::record::events::PhaseCommandUsage;
 use crate::summary::alive::{GaugePeaks, TreeSums};
 use crate::summary::curve::{Mean, Peak, Rate};
 use crate::summary::helpers::Helpers;
@@ -28,7 +28,7 @@ pub(crate) struct PhaseWindow {
     pub helpers: Helpers,
     /// What its command used, without them.
     pub usage: Option<Usage>,
-    pub account: Option<Account>,
+    pub account: Option<PhaseCommandUsage>,
     pub exit: Option<End>,
     pub peaks: PhasePeaks,
     pub measured: Option<PhaseDeltas>,

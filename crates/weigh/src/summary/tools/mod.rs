@@ -172,8 +172,8 @@ impl Tools {
                 }
                 self.ended(process, usage.as_ref(), *cpu_seconds, at);
             }
-            Event::RunEnd(RunEnd { account: Some(account), .. }) => {
-                for (main, size) in self.main_exit.own(account) {
+            Event::RunEnd(RunEnd { final_counters: Some(counters), .. }) => {
+                for (main, size) in self.main_exit.own(counters) {
                     if let Some(tool) = self.main_tools.get(&main) {
                         self.list.raise_size_of(tool, size);
                     }
