@@ -177,3 +177,14 @@ fn closed_pipe_is_not_a_failure() {
     let output = output(command.args(["-c", script]));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n");
 }
+
+/// How the program is linked decides how long a command waits for it (`build.rs`).
+#[cfg(target_env = "gnu")]
+#[test]
+fn loader_has_no_pointers_of_the_program_to_correct() {
+    const EXECUTABLE: u16 = 2;
+    let program = std::fs::read(env!("CARGO_BIN_EXE_weigh")).unwrap();
+    assert_eq!(&program[..4], b"\x7fELF");
+    // The type of the file: a position-independent program has that of a library, 3.
+    assert_eq!(u16::from_ne_bytes([program[16], program[17]]), EXECUTABLE);
+}
