@@ -27,7 +27,6 @@ mod show;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use weigh::program::{self, Inherited};
 
 use args::{Args, Verb};
@@ -48,7 +47,7 @@ fn begin() -> ExitCode {
     } else if let Some(text) = args::plain_mark() {
         phase::mark(&text, inherited)
     } else {
-        match Args::try_parse() {
+        match args::parse() {
             Ok(args) => dispatch(args, inherited),
             Err(error) => failure::of_usage(&error),
         }

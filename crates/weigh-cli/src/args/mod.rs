@@ -9,9 +9,10 @@ mod report;
 mod run;
 mod runs;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use weigh::quantity;
 
 pub(crate) use attach::{AttachArgs, WatchArgs};
@@ -50,6 +51,26 @@ pub(crate) fn plain_mark() -> Option<String> {
     let mut words = std::env::args_os().skip(1);
     let (verb, text) = (words.next()?, words.next()?.into_string().ok()?);
     (verb == "mark" && !text.starts_with('-') && words.next().is_none()).then_some(text)
+}
+
+/// Parses the command line, or says what is wrong with it.
+pub(crate) fn parse() -> Result<Args, clap::Error> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match plain_run(&words) {
+        Some(verb) => Ok(Args { verb }),
+        None => Args::try_parse_from(words),
+    }
+}
+
+/// `weigh run …`, parsed with the options of that verb alone: a command waits, and the other
+/// verbs take most of the time to declare. Help and errors are those of the whole command line.
+fn plain_run(words: &[OsString]) -> Option<Verb> {
+    let words = words.get(1..)?;
+    if words.first()? != "run" {
+        return None;
+    }
+    let matches = RunArgs::augment_args(Command::new("run")).try_get_matches_from(words).ok()?;
+    RunArgs::from_arg_matches(&matches).ok().map(Verb::Run)
 }
 
 // The help of a verb with options is at its options.
@@ -225,5 +246,30 @@ mod tests {
         command.build();
         let before_the_verb = command.get_arguments().map(|option| option.get_id().as_str());
         assert_eq!(before_the_verb.collect::<Vec<_>>(), ["help", "version"]);
+    }
+
+    #[test]
+    fn run_is_parsed_alone_as_it_is_among_all_verbs() {
+        let lines = [
+            "run true",
+            "run -q --no-record -- true -v --help",
+            "run -i 100ms -o out --label a=b --label c=d --collect cpu,memory --cgroup auto make -j8",
+            "run --summary - --format github --live=title --wait-all help",
+            "run --export csv,parquet --report html --units decimal -v -- run",
+        ];
+        for line in lines {
+            let words: Vec<OsString> =
+                ["weigh"].into_iter().chain(line.split(' ')).map(Into::into).collect();
+            let alone = plain_run(&words).map(|verb| format!("{verb:?}"));
+            let among_all = Args::try_parse_from(&words).map(|args| format!("{:?}", args.verb));
+            assert_eq!(alone, Some(among_all.unwrap()), "{line}");
+        }
+        for refused in
+            ["run", "run --help", "run -i soon true", "run --no-record -o a true", "mark x"]
+        {
+            let words: Vec<OsString> =
+                ["weigh"].into_iter().chain(refused.split(' ')).map(Into::into).collect();
+            assert!(plain_run(&words).is_none(), "{refused}");
+        }
     }
 }
