@@ -27,6 +27,11 @@ impl MinInterval {
         }
         due
     }
+
+    /// Nothing is read at this time of the run, as if it had been.
+    pub(super) fn skip(&mut self, at: Duration) {
+        self.last = Some(at);
+    }
 }
 
 #[cfg(test)]

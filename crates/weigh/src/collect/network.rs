@@ -7,10 +7,10 @@
 //! and its ports), so sums must know what a device is. `/sys/class/net` is read once for each
 //! device: hardware has a `device` link. And some drivers count in 32 bits.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use super::unwrap32::Unwrap32;
-use super::{Collector, Context, Fault, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Provider, malformed, openable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{MadeOf, NetworkTraffic, NodeTcp};
 use crate::host::{CachedFile, Host};
@@ -38,7 +38,7 @@ fn made_of(host: &Host, name: &[u8]) -> Option<MadeOf> {
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Network,
-    probe: |host| readable(&host.proc, c"self/net/dev"),
+    probe: |host| openable(&host.proc, c"self/net/dev"),
     collector: Some(|_| Box::new(NetworkCollector::new())),
     descriptors: 2,
 };
@@ -73,14 +73,29 @@ impl NetworkCollector {
 
     fn tcp(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         // A namespace need not have TCP.
-        let read = self.snmp.read(&host.proc, || c"self/net/snmp", &mut self.buffer);
+        let read = self.snmp.read(&host.proc, || SNMP, &mut self.buffer);
         let Ok(bytes) = read else { return Ok(()) };
-        let tcp = net_snmp::parse(bytes).map_err(malformed(&host.proc, c"self/net/snmp"))?;
-        let net_snmp::Tcp { received, sent, retransmitted } = tcp;
-        let row = NodeTcp { received, sent, retransmitted };
-        tick.put(Entity::Single, &row);
+        let tcp = net_snmp::parse(bytes).map_err(malformed(&host.proc, SNMP))?;
+        tick.put(Entity::Single, &NodeTcp::from(tcp));
         Ok(())
     }
+}
+
+const SNMP: &CStr = c"self/net/snmp";
+
+impl From<net_snmp::Tcp> for NodeTcp {
+    fn from(tcp: net_snmp::Tcp) -> NodeTcp {
+        let net_snmp::Tcp { received, sent, retransmitted } = tcp;
+        NodeTcp { received, sent, retransmitted }
+    }
+}
+
+/// The TCP segments of weigh's network namespace now, between two samples.
+pub(super) fn tcp(host: &Host) -> Option<NodeTcp> {
+    let mut buffer = Vec::new();
+    let bytes = host.proc.read(SNMP, &mut buffer).ok()?;
+    let tcp = net_snmp::parse(bytes).ok().map(NodeTcp::from)?;
+    tcp.received.and(tcp.sent).map(|_| tcp)
 }
 
 impl Collector for NetworkCollector {

@@ -91,6 +91,12 @@ impl Ledger {
         Ledger { starts_empty: true, ..Ledger::default() }
     }
 
+    /// How often connections were listed.
+    #[cfg(test)]
+    pub(super) fn lists(&self) -> u64 {
+        self.lists
+    }
+
     /// Starts a new list.
     pub(super) fn begin_list(&mut self) {
         self.lists += 1;

@@ -25,7 +25,7 @@ use ledger::Ledger;
 use super::budget::Budget;
 use super::min_interval::MinInterval;
 use super::processes::ProcessCollector;
-use super::{Collector, Context, Fault, MissingParts, Probe, Provider};
+use super::{Collector, Context, Fault, MissingParts, Probe, Provider, network};
 use crate::catalog::metrics::NodeTcp;
 use crate::catalog::{Scope, SourceId};
 use crate::host::clock::thread_cpu;
@@ -90,6 +90,8 @@ impl Sockets {
         baseline: SocketBaseline,
     ) -> Result<Sockets, Error> {
         let mut sockets = Sockets {
+            // Before the list: what moves meanwhile is not missed later.
+            segments: network::tcp(host),
             diag: SockDiag::open()?,
             closed: ClosedConnections::open().ok(),
             ledger: match baseline {
@@ -97,7 +99,6 @@ impl Sockets {
                 SocketBaseline::Running => Ledger::default(),
             },
             budget: Budget::with_core_share(settings.budget),
-            segments: None,
             user: own::unprivileged_user(),
             namespace: host.proc.link(c"self/ns/net"),
             round: MinInterval::of(ROUND_INTERVAL),
@@ -107,10 +108,19 @@ impl Sockets {
         Ok(sockets)
     }
 
+    /// No process of the run begins to listen after this time, and [`Sockets::finish`] follows: the
+    /// next sample need not look for it.
+    pub fn expect_end(&mut self, at: Duration) {
+        self.round.skip(at);
+    }
+
     /// Puts the final values into the tick.
     pub fn finish(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
         let Context { host, processes: Some(processes) } = *context else { return Ok(()) };
-        self.list_and_attribute(host, processes)?;
+        // Without a segment no connection was made, and none has carried anything.
+        if self.has_moved(network::tcp(host)) || self.ledger.has_unknown() {
+            self.list_and_attribute(host, processes)?;
+        }
         let until = host.clock.now() + CLOSE_EVENT_DELAY;
         loop {
             self.drain_closed();
@@ -124,6 +134,11 @@ impl Sockets {
         }
         tick.put(Entity::Single, &self.ledger.row());
         Ok(())
+    }
+
+    /// Whether TCP segments have passed since connections were last listed, or may have.
+    fn has_moved(&self, segments: Option<NodeTcp>) -> bool {
+        segments.is_none() || segments != self.segments
     }
 
     fn miss(&mut self, part: &'static str, why: impl FnOnce() -> String) {
@@ -212,7 +227,7 @@ impl Collector for Sockets {
     fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
         let Context { host, processes: Some(processes) } = *context else { return Ok(()) };
         let segments = segments(tick);
-        let has_moved = segments.is_none() || segments != self.segments;
+        let has_moved = self.has_moved(segments);
         let within_budget = self.budget.allows(tick.at);
         // CPU time, not elapsed time: on a busy machine weigh waits for a CPU, which costs nothing.
         let began = thread_cpu();
@@ -248,4 +263,43 @@ fn segments(tick: &Tick) -> Option<NodeTcp> {
 fn socket(link: &[u8]) -> Option<u32> {
     let inode = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(inode).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Row;
+    use crate::catalog::metrics::RunTcp;
+    use crate::host::fake::FakeHost;
+    use crate::host::skip::impossible;
+
+    fn snmp(received: u64) -> String {
+        format!("Tcp: InSegs OutSegs RetransSegs\nTcp: {received} 5 0\n")
+    }
+
+    #[test]
+    fn connections_are_listed_once_where_a_command_exits_at_once_and_no_segment_has_passed() {
+        let fake = FakeHost::new().proc("self/net/snmp", &snmp(7));
+        let (host, settings) = (fake.host(), Settings::default());
+        let mut sockets = match Sockets::begin(&host, &settings, SocketBaseline::Command) {
+            Ok(sockets) => sockets,
+            Err(error) => return impossible(error),
+        };
+        let processes = ProcessCollector::before_run(&host, &settings);
+        let context = Context { host: &host, processes: Some(&processes) };
+        let mut tick = Tick::new(&[RunTcp::METRICS, NodeTcp::METRICS]);
+        let mut finish = |sockets: &mut Sockets, at| {
+            sockets.expect_end(at);
+            tick.begin(at);
+            tick.put(Entity::Single, &network::tcp(&host).unwrap());
+            sockets.sample(&context, &mut tick).unwrap();
+            tick.begin(at);
+            sockets.finish(&context, &mut tick).unwrap();
+            let rows = tick.table(Scope::Run).unwrap();
+            (sockets.ledger.lists(), rows.get::<RunTcp>(0).sent)
+        };
+        assert_eq!(finish(&mut sockets, Duration::from_millis(1)), (1, Some(0)));
+        fake.set_proc("self/net/snmp", &snmp(8));
+        assert!(finish(&mut sockets, Duration::from_millis(2)).0 > 1);
+    }
 }

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::Monitor;
+use crate::collect::Collectors;
+use crate::collect::processes::ProcessCollector;
 use crate::host::{Host, ProcPath, out_of_memory, own, signals, wait};
 use crate::model::{FaultSource, Io, ProcessId, Usage};
 use crate::parse;
@@ -78,6 +80,7 @@ impl Monitor {
     /// weigh's own helper.
     fn final_read(&mut self, pid: u32, at: Duration) -> Option<ProcessId> {
         if pid == self.root.pid {
+            self.expect_end(at);
             // All processes, for the last time with the command among them.
             self.watch.take_tick();
             self.record_start_peak();
@@ -93,6 +96,16 @@ impl Monitor {
         let id = processes.final_read(&self.watch.host, pid, &mut self.watch.tick);
         self.watch.emit_tick();
         id
+    }
+
+    /// Tells the collectors when the run ends with the command, as far as is known.
+    fn expect_end(&mut self, at: Duration) {
+        let Collectors { processes, sockets, .. } = &mut self.watch.collectors;
+        let mut known = processes.iter().flat_map(ProcessCollector::alive);
+        let is_alone = !self.wait_all && known.all(|id| id == self.root);
+        if let Some(sockets) = sockets.as_mut().filter(|_| is_alone) {
+            sockets.expect_end(at);
+        }
     }
 
     /// Stops when Ctrl-Z has stopped the command: the shell waits for us, not for it.
