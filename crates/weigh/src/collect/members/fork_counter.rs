@@ -48,10 +48,17 @@ impl ForkCounter {
         if let CounterState::Working(before) = self.state {
             self.state = match (before, self.read(host)) {
                 (Some(before), Some(now)) if before.last_pid != now.last_pid => {
-                    CounterState::Working(None)
+                    CounterState::Working(Some(now))
                 }
                 _ => CounterState::Unusable,
             };
+        }
+    }
+
+    /// Processes that were started until now have not been listed yet.
+    pub(super) fn forget_last(&mut self) {
+        if let CounterState::Working(last) = &mut self.state {
+            *last = None;
         }
     }
 

@@ -44,6 +44,9 @@ enum TreeRoots {
 pub struct ProcessTree {
     roots: TreeRoots,
     known: HashMap<u32, KnownPid>,
+    /// The last pid allocated before the command's exec, until processes are listed for the first
+    /// time: those with lower pids are older, and not members.
+    last_before_exec: Option<u32>,
     round: u64,
     fork_counter: ForkCounter,
     /// The last pid allocated at the last update and at the one before; `None` after a wraparound
@@ -61,6 +64,7 @@ impl ProcessTree {
         ProcessTree {
             roots,
             known: HashMap::new(),
+            last_before_exec: None,
             round: 0,
             fork_counter: ForkCounter::new(host),
             last_pids: [None; 2],
@@ -71,21 +75,54 @@ impl ProcessTree {
         }
     }
 
-    /// Notes all processes that exist before the run: they are not members.
-    pub fn before_run(host: &Host, reaper: u32) -> ProcessTree {
+    /// Prepares for a run: processes that exist before it are not members.
+    ///
+    /// They are listed now only if this process has children. Otherwise their pids tell them from
+    /// the run's, and they need not be listed at all until one is started: the command waits.
+    pub fn before_run(host: &Host, reaper: u32, has_children: bool) -> ProcessTree {
         let mut tree = ProcessTree::new(host, TreeRoots::Reaper(reaper));
-        // A listing that fails now fails again at the first tick, and is reported there.
-        let _ = tree.list(host);
-        for (pid, inode) in std::mem::take(&mut tree.unknown) {
-            tree.remember(pid, inode, false);
+        if has_children {
+            tree.note_existing(host);
         }
         tree
     }
 
-    /// Adds the command's first process, which has just been forked.
+    /// Adds the command's first process, which has just been forked and has started no other yet.
     pub fn begin(&mut self, host: &Host, root: u32) {
         self.fork_counter.confirm_live(host);
         self.remember(root, 0, true);
+        self.last_before_exec = self.fork_counter.last_pid();
+        if self.last_before_exec.is_none() {
+            self.note_existing(host);
+        }
+    }
+
+    /// The command's first process is about to exec, and has still started no other: pids that were
+    /// allocated until now are those of other processes and of weigh's own threads.
+    pub fn before_exec(&mut self, host: &Host) {
+        self.fork_counter.new_pids(host);
+        self.last_before_exec = self.fork_counter.last_pid();
+    }
+
+    /// Lists the processes that exist now; those that are not known are not members.
+    fn note_existing(&mut self, host: &Host) {
+        // A listing that fails now fails again at a tick, and is reported there.
+        let _ = self.list(host);
+        for (pid, inode) in std::mem::take(&mut self.unknown) {
+            self.remember(pid, inode, false);
+        }
+    }
+
+    /// Of the processes in the first list, those from before exec are not members: pids ascend.
+    fn note_older(&mut self, new_pids: NewPids) {
+        let last = self.last_before_exec.take().filter(|_| new_pids != NewPids::Unknown);
+        let Some(last) = last else { return };
+        let unknown = std::mem::take(&mut self.unknown);
+        let (older, newer): (Vec<_>, _) = unknown.into_iter().partition(|(pid, _)| *pid <= last);
+        self.unknown = newer;
+        for (pid, inode) in older {
+            self.remember(pid, inode, false);
+        }
     }
 
     /// Running processes and their descendants.
@@ -107,6 +144,7 @@ impl ProcessTree {
         if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
             self.fork_counter.confirm_live(host);
         }
+        self.fork_counter.forget_last();
     }
 
     /// Whether a member found by the last update has a pid that was allocated out of order: pids
@@ -160,6 +198,7 @@ impl ProcessTree {
         }
         self.member_exited = false;
         self.list(host)?;
+        self.note_older(new_pids);
         let more = match new_pids {
             NewPids::None => false,
             NewPids::Count(count) => count as usize > self.unknown.len(),
@@ -299,7 +338,7 @@ mod tests {
     }
 
     fn running(fake: &FakeHost) -> ProcessTree {
-        let mut members = ProcessTree::before_run(&fake.host(), WEIGH);
+        let mut members = ProcessTree::before_run(&fake.host(), WEIGH, false);
         fork(fake, 20, WEIGH);
         members.begin(&fake.host(), 20);
         members
@@ -317,6 +356,20 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_listed_until_there_is_a_new_pid_after_exec() {
+        let fake = machine();
+        let mut members = running(&fake);
+        // A thread of weigh, or a process of somebody else.
+        fork(&fake, 21, 11);
+        members.before_exec(&fake.host());
+        let listed = members.round;
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+        assert_eq!(members.round, listed, "no process was started since exec");
+        fork(&fake, 22, 20);
+        assert_eq!(found(&mut members, &fake), [22]);
+    }
+
+    #[test]
     fn orphan_is_a_member() {
         let fake = machine();
         let mut members = running(&fake);
@@ -326,10 +379,28 @@ mod tests {
 
     #[test]
     fn earlier_children_of_weigh_are_not_members() {
+        for is_listed_before in [false, true] {
+            let fake = machine();
+            fork(&fake, 12, WEIGH);
+            let mut members = ProcessTree::before_run(&fake.host(), WEIGH, is_listed_before);
+            fork(&fake, 20, WEIGH);
+            members.begin(&fake.host(), 20);
+            assert_eq!(found(&mut members, &fake), [0; 0]);
+            fork(&fake, 21, 20);
+            assert_eq!(found(&mut members, &fake), [21]);
+        }
+    }
+
+    #[test]
+    fn earlier_children_of_weigh_are_not_members_after_a_wraparound_of_pids() {
         let fake = machine();
         fork(&fake, 12, WEIGH);
-        let mut members = running(&fake);
-        assert_eq!(found(&mut members, &fake), [0; 0]);
+        let mut members = ProcessTree::before_run(&fake.host(), WEIGH, true);
+        fork(&fake, 20, WEIGH);
+        members.begin(&fake.host(), 20);
+        members.before_exec(&fake.host());
+        fork(&fake, 5, 20);
+        assert_eq!(found(&mut members, &fake), [5]);
     }
 
     #[test]
@@ -373,7 +444,7 @@ mod tests {
     #[test]
     fn constant_loadavg_is_not_trusted() {
         let fake = machine();
-        let mut members = ProcessTree::before_run(&fake.host(), WEIGH);
+        let mut members = ProcessTree::before_run(&fake.host(), WEIGH, false);
         fake.set_proc("20/stat", &stat(20, WEIGH, 20));
         members.begin(&fake.host(), 20);
         fake.set_proc("21/stat", &stat(21, 20, 21));

@@ -22,7 +22,7 @@ use super::pss_uss::PssUssReader;
 use super::rule::ProgramRule;
 use super::{Collector, Context, Fault, MissingParts, Probe, Provider, readable};
 use crate::catalog::SourceId;
-use crate::host::Host;
+use crate::host::{Host, wait};
 use crate::model::settings::Settings;
 use crate::model::{Change, Entity, ProcessId, Tick};
 pub use proc_events::ExitedProcess;
@@ -77,9 +77,9 @@ pub struct ProcessCollector {
 }
 
 impl ProcessCollector {
-    /// Prepares for a run: notes the processes that exist before it.
+    /// Prepares for a run: the processes that exist before it are not its.
     pub fn before_run(host: &Host, settings: &Settings) -> ProcessCollector {
-        let members = ProcessTree::before_run(host, std::process::id());
+        let members = ProcessTree::before_run(host, std::process::id(), wait::has_children());
         let helpers = HelperProcesses::of_own_run(host);
         ProcessCollector {
             is_attached: false,
@@ -146,6 +146,13 @@ impl ProcessCollector {
         self.root = Some(id);
         self.main = root;
         id
+    }
+
+    /// The command is about to exec: it has started nothing yet.
+    pub fn before_exec(&mut self, host: &Host) {
+        if let Some(tree) = self.members.tree() {
+            tree.before_exec(host);
+        }
     }
 
     /// The processes that were alive at the last tick.

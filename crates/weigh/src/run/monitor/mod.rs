@@ -133,7 +133,10 @@ impl Monitor {
     pub(super) fn start(&mut self, waiting: ForkedChild) -> Result<(), child::Error> {
         self.watch.sample_before_exec();
         let (host, pid) = (&self.watch.host, self.root.pid);
-        self.start = self.watch.collectors.processes.as_ref().map(|_| Start::of(host, pid));
+        self.start = self.watch.collectors.processes.as_mut().map(|processes| {
+            processes.before_exec(host);
+            Start::of(host, pid)
+        });
         self.executed = self.watch.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,
@@ -152,22 +155,36 @@ impl Monitor {
     /// Monitors until the command has exited, and with `--wait-all` all its descendants.
     pub(super) fn watch(&mut self) {
         self.sample_before_the_first_tick();
+        if self.has_exited_silently() && self.handle_signals() {
+            return;
+        }
         loop {
             let time = self.watch.work();
             let woken = self.sleep_sampling_the_start(time);
             if woken.by_message {
                 self.control.receive(&mut self.watch);
             }
-            if woken.by_signal {
-                while let Some(signal) = self.signals.arrived() {
-                    self.signal(signal);
-                }
-                self.reap();
-                if self.is_over() {
-                    return;
-                }
+            if woken.by_signal && self.handle_signals() {
+                return;
             }
         }
+    }
+
+    /// Whether the command has exited before the first tick, and nothing else has happened. Then the
+    /// tick at its exit is the first. Otherwise one comes before: a child of it that has exited, too,
+    /// must be in a tick, and a phase must begin before the exit.
+    fn has_exited_silently(&self) -> bool {
+        let has_exited = wait::next_exited() == Some(self.root.pid);
+        has_exited && !self.sleep(Duration::ZERO).by_message
+    }
+
+    /// Passes signals on and reaps what has exited; returns whether the run is over.
+    fn handle_signals(&mut self) -> bool {
+        while let Some(signal) = self.signals.arrived() {
+            self.signal(signal);
+        }
+        self.reap();
+        self.is_over()
     }
 
     fn is_over(&self) -> bool {
