@@ -27,9 +27,9 @@ pub(super) const SEQUENCE: &str = "seq";
 /// Encodes batches of one table for one stream.
 pub(super) struct Encoder {
     schema: Arc<Schema>,
-    /// Writers of small and of large batches into one stream.
+    /// Writers of small and of large batches into one stream; most short runs have no large one.
     plain: StreamWriter<Vec<u8>>,
-    compressed: StreamWriter<Vec<u8>>,
+    compressed: Option<StreamWriter<Vec<u8>>>,
     header: Vec<u8>,
     started: Duration,
     effort: Effort,
@@ -59,16 +59,9 @@ impl Encoder {
         effort: Effort,
     ) -> Result<Encoder, ArrowError> {
         let schema = Arc::new(schema(table, started));
-        let writer = |compression| {
-            // 8 is the least that Arrow allows; 64 would triple the size of small batches.
-            let options = IpcWriteOptions::try_new(8, false, arrow_ipc::MetadataVersion::V5)?
-                .try_with_compression(compression)?;
-            StreamWriter::try_new_with_options(Vec::new(), &schema, options)
-        };
-        let (mut plain, mut compressed) = (writer(None)?, writer(Some(CompressionType::ZSTD))?);
+        let mut plain = writer(&schema, None)?;
         let header = std::mem::take(plain.get_mut());
-        compressed.get_mut().clear();
-        Ok(Encoder { schema, plain, compressed, header, started, effort })
+        Ok(Encoder { schema, plain, compressed: None, header, started, effort })
     }
 
     /// The bytes that a stream begins with.
@@ -79,12 +72,26 @@ impl Encoder {
     /// The bytes of one more batch.
     pub(super) fn encode(&mut self, table: &Table) -> Result<&[u8], ArrowError> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays(table, self.started))?;
-        let compress = self.effort.compresses(table.len());
-        let writer = if compress { &mut self.compressed } else { &mut self.plain };
+        let writer = match &mut self.compressed {
+            _ if !self.effort.compresses(table.len()) => &mut self.plain,
+            Some(compressed) => compressed,
+            none => none.insert(writer(&self.schema, Some(CompressionType::ZSTD))?),
+        };
         writer.get_mut().clear();
         writer.write(&batch)?;
         Ok(writer.get_ref())
     }
+}
+
+/// A writer, whose first bytes are the header of a stream.
+fn writer(
+    schema: &Schema,
+    compression: Option<CompressionType>,
+) -> Result<StreamWriter<Vec<u8>>, ArrowError> {
+    // 8 is the least that Arrow allows; 64 would triple the size of small batches.
+    let options = IpcWriteOptions::try_new(8, false, arrow_ipc::MetadataVersion::V5)?
+        .try_with_compression(compression)?;
+    StreamWriter::try_new_with_options(Vec::new(), schema, options)
 }
 
 /// The rows of a table as a batch without sequence numbers, of a run that began at this wall-clock

@@ -303,8 +303,12 @@ impl SamplingLoop {
             return Outcome { end, summary, recording: None, warnings };
         };
         let directory = writer.directory().to_owned();
-        writer.flush(now);
-        let faults = writer.finish(now, || self.should_give_up(&mut is_impatient, now));
+        writer.close(now);
+        // The thread of the recording writes and waits for the disk meanwhile.
+        let mut summary = self.accumulator.finish(self.frames.live());
+        let mut json = serde_json::to_vec_pretty(&summary);
+        let elapsed = || self.host.clock.now().saturating_sub(self.begin + now);
+        let faults = writer.finish(now, || is_impatient() && elapsed() > PATIENCE);
         // All failures in a directory that was removed have this one reason.
         let gone = (!directory.join("run.json").exists()).then(|| {
             let path = directory.display();
@@ -314,20 +318,17 @@ impl SamplingLoop {
         if !whole {
             let why = gone
                 .unwrap_or_else(|| format!("the recording is incomplete: {}", faults.join("; ")));
-            warnings.push(why.clone());
-            let entry = Entry::new(now, Event::fault(FaultSource::Recording, why));
-            self.frames.event(&entry, |frame| self.accumulator.frame(frame));
+            summary.monitor.faults.push(format!("{}: {why}", FaultSource::Recording));
+            // What was measured is in the figures; what is recorded of it is less.
+            summary.run.complete = false;
+            json = serde_json::to_vec_pretty(&summary);
+            warnings.push(why);
         }
-        let mut summary = self.accumulator.finish(self.frames.live());
-        // What was measured is in the figures; what is recorded of it is less.
-        summary.run.complete &= whole;
-        let written = serde_json::to_vec_pretty(&summary)
-            .map_err(|error| error.to_string())
-            .and_then(|json| {
-                // Not synced: it can be made again.
-                files::write_unsynced(&directory.join("summary.json"), &json)
-                    .map_err(|error| error.to_string())
-            });
+        let written = json.map_err(|error| error.to_string()).and_then(|json| {
+            // Not synced: it can be made again.
+            files::write_unsynced(&directory.join("summary.json"), &json)
+                .map_err(|error| error.to_string())
+        });
         // One warning is enough: the second would have the same cause.
         if let Err(why) = written
             && whole
@@ -336,14 +337,6 @@ impl SamplingLoop {
         }
         let recording = directory.join("run.json").exists().then_some(directory);
         Outcome { end, summary, recording, warnings }
-    }
-
-    /// Whether a stop was requested while the recording is finished: its disk may hang.
-    ///
-    /// Not at once: a job that is stopped often signals all processes, and more than once.
-    fn should_give_up(&self, is_impatient: &mut impl FnMut() -> bool, since: Duration) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(2);
-        is_impatient() && self.now().saturating_sub(since) > PATIENCE
     }
 
     /// The summary of everything until now, as if the run had ended so.
@@ -356,6 +349,11 @@ impl SamplingLoop {
         summary
     }
 }
+
+/// How long a recording that takes long to finish, because its disk hangs, is waited for when a
+/// stop is requested. Not at once: a job that is stopped often signals all processes, and more than
+/// once.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Signals that request the end.
 pub(super) const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];

@@ -202,13 +202,19 @@ impl Writer {
         }
     }
 
+    /// Hands over what is left: the thread writes it, merges small batches and syncs the files.
+    /// Nothing may follow; [`Writer::finish`] waits for it.
+    pub fn close(&mut self, now: Duration) {
+        self.flush(now);
+        self.report_dropped();
+        self.jobs = None;
+    }
+
     /// Writes what is left, and merges small batches; returns what failed.
     ///
     /// `give_up` is polled meanwhile.
     pub fn finish(mut self, now: Duration, mut give_up: impl FnMut() -> bool) -> Vec<String> {
-        self.flush(now);
-        self.report_dropped();
-        self.jobs = None;
+        self.close(now);
         // The thread drops its end when it is done, which wakes this one.
         while !matches!(self.emptied.recv_timeout(POLL), Err(RecvTimeoutError::Disconnected)) {
             if give_up() {
