@@ -14,8 +14,10 @@ pub(crate) fn metrics(format: Format) -> Result<u8, Failure> {
         Format::Json => serde_json::to_string_pretty(&described).unwrap_or_default() + "\n",
         Format::Text => {
             let header = ["metric", "unit", "kind", "source"];
-            let rows = described.into_iter().map(|m| vec![m.name, m.unit, m.kind, m.source]);
-            print::table(&header, rows.collect())
+            let row = |m: Described| {
+                vec![m.name, m.unit.into_owned(), m.kind.into_owned(), m.source.into_owned()]
+            };
+            print::table(&header, described.into_iter().map(row).collect())
         }
     });
     Ok(0)

@@ -8,6 +8,11 @@ impl Metric {
         format!("{}.{}.{}", self.scope.name(), self.group, self.field)
     }
 
+    /// How the names of all metrics of its group begin: `process.cpu.`.
+    pub fn name_of_group(&self) -> String {
+        format!("{}.{}.", self.scope.name(), self.group)
+    }
+
     /// The column in its scope's table: `cpu_user_seconds`.
     pub fn column(&self) -> String {
         match self.unit {
@@ -50,6 +55,7 @@ mod tests {
             source: "stat",
         };
         assert_eq!(metric.name(), "process.cpu.user");
+        assert_eq!(metric.name_of_group(), "process.cpu.");
         assert_eq!(metric.column(), "cpu_user_seconds");
         assert_eq!(metric.prometheus(), "weigh_process_cpu_user_seconds_total");
     }

@@ -3,7 +3,7 @@
 //! Source: `/proc/stat`, readable by every user. Times are clock ticks since boot. Guest time is
 //! part of user time already and is not counted again.
 
-use super::{Collector, Context, Fault, Probe, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Probe, Provider, malformed, openable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{CpuTime, NodeCpu};
 use crate::host::{CachedFile, Host};
@@ -25,7 +25,7 @@ pub(super) const PER_CPU: Provider = Provider {
 };
 
 fn probe(host: &Host) -> Probe {
-    readable(&host.proc, c"stat")
+    openable(&host.proc, c"stat")
 }
 
 struct CpuCollector {

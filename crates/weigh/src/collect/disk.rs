@@ -9,7 +9,7 @@
 
 use std::ffi::CString;
 
-use super::{Collector, Context, Fault, Probe, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Probe, Provider, malformed, unreadable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::DiskIo;
 use crate::host::{CachedFile, Host};
@@ -26,8 +26,9 @@ pub(super) const PROVIDER: Provider = Provider {
 
 fn probe(host: &Host) -> Probe {
     let mut buffer = Vec::new();
-    let Ok(bytes) = host.proc.read(c"diskstats", &mut buffer) else {
-        return readable(&host.proc, c"diskstats");
+    let bytes = match host.proc.read(c"diskstats", &mut buffer) {
+        Ok(bytes) => bytes,
+        Err(error) => return unreadable(&error),
     };
     let mut disks = diskstats::devices(bytes).flatten();
     if disks.any(|disk| DiskKind::of(host, disk.name).is_counted(&disk)) {

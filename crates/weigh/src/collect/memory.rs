@@ -3,7 +3,7 @@
 //! Source: `/proc/meminfo`, readable by every user. "Used" is what is not available: the page cache
 //! is reclaimable and does not count as used.
 
-use super::{Collector, Context, Fault, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Provider, malformed, openable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodeMemory;
 use crate::host::CachedFile;
@@ -12,7 +12,7 @@ use crate::parse::meminfo;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Memory,
-    probe: |host| readable(&host.proc, c"meminfo"),
+    probe: |host| openable(&host.proc, c"meminfo"),
     collector: Some(|_| {
         Box::new(MemoryCollector { meminfo: CachedFile::always(), buffer: Vec::new() })
     }),

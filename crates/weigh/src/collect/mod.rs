@@ -195,15 +195,24 @@ fn malformed(
     move |source| Fault::from(host::Error::Parse { path: path.clone(), source })
 }
 
+/// A probe of a file of the machine that every user may read, as soon as it can be opened.
+fn openable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
+    dir.check(file).map_or_else(|error| unreadable(&error), |()| Probe::Ready)
+}
+
 /// A probe that only has to read one file.
 fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
-    match dir.read(file, &mut Vec::new()) {
-        Ok(_) => Probe::Ready,
-        Err(error) if error.is_denied() => Probe::Denied {
+    dir.read(file, &mut Vec::new()).map_or_else(|error| unreadable(&error), |_| Probe::Ready)
+}
+
+/// The probe of a file that could not be read.
+fn unreadable(error: &host::Error) -> Probe {
+    match error.is_denied() {
+        true => Probe::Denied {
             why: error.to_string(),
             hint: "run weigh outside the container or sandbox that hides it".to_owned(),
         },
-        Err(error) => Probe::Absent { why: error.to_string() },
+        false => Probe::Absent { why: error.to_string() },
     }
 }
 

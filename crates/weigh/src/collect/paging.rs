@@ -2,7 +2,7 @@
 //!
 //! Source: `/proc/vmstat`, readable by every user, of the whole machine.
 
-use super::{Collector, Context, Fault, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Provider, malformed, openable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePaging;
 use crate::host::CachedFile;
@@ -11,7 +11,7 @@ use crate::parse::vmstat;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Paging,
-    probe: |host| readable(&host.proc, c"vmstat"),
+    probe: |host| openable(&host.proc, c"vmstat"),
     collector: Some(|_| {
         Box::new(PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() })
     }),

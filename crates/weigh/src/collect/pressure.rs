@@ -7,7 +7,7 @@
 //! reading them fails with "Operation not supported". For a whole machine `full` of the CPU is
 //! always zero, so it is left out.
 
-use super::{Collector, Context, Fault, Probe, Provider, malformed, readable};
+use super::{Collector, Context, Fault, Probe, Provider, malformed, unreadable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePressure;
 use crate::host::{CachedFile, Host};
@@ -27,7 +27,8 @@ fn probe(host: &Host) -> Probe {
             why: "the kernel was started without it".to_owned(),
             hint: "start the kernel with psi=1".to_owned(),
         },
-        _ => readable(&host.proc, c"pressure/cpu"),
+        Err(error) => unreadable(&error),
+        Ok(_) => Probe::Ready,
     }
 }
 

@@ -105,18 +105,9 @@ impl Cgroup {
     /// The cgroup of this process, which may be another one under each controller.
     pub fn own(host: &Host) -> Option<Cgroup> {
         let mut buffer = Vec::new();
-        let bytes = host.proc.read(c"self/cgroup", &mut buffer).ok()?;
-        let below = |trees: &[&str], is_meant: &dyn Fn(&Membership<'_>) -> bool| {
-            let membership = memberships(bytes).find(|one| is_meant(one))?;
-            let named = plain(Path::new(std::str::from_utf8(membership.path).ok()?))?;
-            let dir = trees.iter().find_map(|tree| find(host, tree, &named).ok())?;
-            Some((dir, format!("/{named}")))
-        };
-        let unified = if is_group(host, MOUNT) { "" } else { "unified" };
-        let unified = below(&[unified], &|one| one.is_unified());
-        let memory = below(&["memory"], &|one| one.controls("memory"));
-        let of = |trees: &[&str], name: &str| below(trees, &|one| one.controls(name));
-        let (cpuacct, cpu) = (of(CPUACCT, "cpuacct"), of(CPU, "cpu"));
+        let own = OwnMemberships::read(host, &mut buffer)?;
+        let (unified, memory) = (own.unified(), own.controlled(&["memory"], "memory"));
+        let (cpuacct, cpu) = (own.controlled(CPUACCT, "cpuacct"), own.controlled(CPU, "cpu"));
         let (members, path) = memory.as_ref().or(unified.as_ref()).or(cpuacct.as_ref())?.clone();
         let dir = |found: Option<(Dir, String)>| found.map(|(dir, _)| dir);
         Some(Cgroup {
@@ -126,9 +117,21 @@ impl Cgroup {
             cpuacct: dir(cpuacct),
             cpu: dir(cpu),
             memory: dir(memory),
-            pids: dir(of(&["pids"], "pids")),
-            blkio: dir(of(&["blkio"], "blkio")),
+            pids: dir(own.controlled(&["pids"], "pids")),
+            blkio: dir(own.controlled(&["blkio"], "blkio")),
         })
+    }
+
+    /// The cgroup that the memory of this process is charged to, with that controller alone.
+    pub fn own_memory(host: &Host) -> Option<Cgroup> {
+        let mut buffer = Vec::new();
+        let own = OwnMemberships::read(host, &mut buffer)?;
+        let memory = own.controlled(&["memory"], "memory");
+        let unified = if memory.is_some() { None } else { own.unified() };
+        let (members, path) = memory.as_ref().or(unified.as_ref())?.clone();
+        let [memory, unified] = [memory, unified].map(|found| found.map(|(dir, _)| dir));
+        let (cpuacct, cpu, pids, blkio) = (None, None, None, None);
+        Some(Cgroup { path, members, unified, cpuacct, cpu, memory, pids, blkio })
     }
 
     /// Its out-of-memory kills.
@@ -139,6 +142,41 @@ impl Cgroup {
             (None, second) => second.as_ref()?.read(c"memory.events", &mut buffer),
         };
         group_stat::oom_kills(bytes.ok()?).ok()?
+    }
+}
+
+/// The lines of `/proc/self/cgroup`.
+struct OwnMemberships<'a> {
+    host: &'a Host,
+    bytes: &'a [u8],
+}
+
+impl<'a> OwnMemberships<'a> {
+    fn read(host: &'a Host, buffer: &'a mut Vec<u8>) -> Option<OwnMemberships<'a>> {
+        let bytes = host.proc.read(c"self/cgroup", buffer).ok()?;
+        Some(OwnMemberships { host, bytes })
+    }
+
+    /// The cgroup of cgroup v2, with its path.
+    fn unified(&self) -> Option<(Dir, String)> {
+        let tree = if is_group(self.host, MOUNT) { "" } else { "unified" };
+        self.find(&[tree], Membership::is_unified)
+    }
+
+    /// The cgroup of a controller of cgroup v1, which is mounted at one of these places.
+    fn controlled(&self, trees: &[&str], controller: &str) -> Option<(Dir, String)> {
+        self.find(trees, |one| one.controls(controller))
+    }
+
+    fn find(
+        &self,
+        trees: &[&str],
+        is_meant: impl Fn(&Membership<'a>) -> bool,
+    ) -> Option<(Dir, String)> {
+        let membership = memberships(self.bytes).find(|one| is_meant(one))?;
+        let named = plain(Path::new(std::str::from_utf8(membership.path).ok()?))?;
+        let dir = trees.iter().find_map(|tree| find(self.host, tree, &named).ok())?;
+        Some((dir, format!("/{named}")))
     }
 }
 
@@ -244,13 +282,18 @@ mod tests {
             .sys("fs/cgroup/memory/job/memory.oom_control", "under_oom 0\noom_kill 3\n");
         let group = Cgroup::own(&fake.host()).unwrap();
         assert_eq!((group.path.as_str(), group.oom_kills()), ("/job", Some(3)));
+        let memory = Cgroup::own_memory(&fake.host()).unwrap();
+        assert_eq!((memory.path.as_str(), memory.oom_kills()), ("/job", Some(3)));
         assert!(group.cpuacct.is_some() && group.pids.is_none() && group.unified.is_none());
         let second = FakeHost::new()
             .proc("self/cgroup", "0::/job\n")
             .sys("fs/cgroup/cgroup.procs", "1\n")
             .sys("fs/cgroup/job/cgroup.procs", "7\n")
             .sys("fs/cgroup/job/memory.events", "oom 1\noom_kill 1\n");
-        assert_eq!(Cgroup::own(&second.host()).unwrap().oom_kills(), Some(1));
+        for found in [Cgroup::own(&second.host()), Cgroup::own_memory(&second.host())] {
+            let found = found.unwrap();
+            assert_eq!((found.path.as_str(), found.oom_kills()), ("/job", Some(1)));
+        }
         assert!(Cgroup::own(&FakeHost::new().host()).is_none());
     }
 

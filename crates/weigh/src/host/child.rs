@@ -4,7 +4,7 @@
 //! ru_maxrss. Between fork and exec the counters are opened that must cover the command from its
 //! first instruction.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -136,11 +136,13 @@ impl Arguments {
         last_errno()
     }
 
-    /// The same with another environment.
-    fn execute_in(&self, environment: &Arguments) -> i32 {
-        // SAFETY: both arrays end with a null pointer and their strings outlive the call.
+    /// The same with the path of the program, and another environment.
+    fn execute_in(&self, program: &CStr, environment: &Arguments) -> i32 {
+        // execvpe and not execve: a file without a first line that names its interpreter is a
+        // script of sh. SAFETY: both arrays end with a null pointer and all strings outlive the
+        // call.
         unsafe {
-            libc::execvpe(self.pointers[0], self.pointers.as_ptr(), environment.pointers.as_ptr())
+            libc::execvpe(program.as_ptr(), self.pointers.as_ptr(), environment.pointers.as_ptr())
         };
         last_errno()
     }
@@ -291,9 +293,11 @@ fn executable(path: &Path) -> std::io::Result<()> {
 }
 
 /// Forks a child that waits to exec `command`, with these variables added to the environment.
+/// `path` is that of its program, which [`find`] has found.
 ///
 /// Other threads may run: everything is allocated before the fork.
 pub fn fork(
+    path: &Path,
     command: &[OsString],
     variables: &[(&str, &OsStr)],
     original: &Original,
@@ -302,6 +306,8 @@ pub fn fork(
     let arguments = Arguments::of(command)?;
     let environment = environment::with(variables);
     let environment = Arguments::of(&environment)?;
+    let path = CString::new(path.as_os_str().as_bytes())
+        .map_err(|nul| std::io::Error::new(std::io::ErrorKind::InvalidInput, nul))?;
     // Before the fork: if allocation failed after it, the child would never be started.
     let program = command.first().map_or_else(String::new, |p| p.to_string_lossy().into());
     let (go_read, go_write) = pipe()?;
@@ -312,7 +318,7 @@ pub fn fork(
         -1 => Err(Error::Fork(std::io::Error::last_os_error())),
         0 => {
             drop((go_write, answer_read));
-            become_command(&arguments, &environment, original, go_read, answer_write)
+            become_command(&path, &arguments, &environment, original, go_read, answer_write)
         }
         pid => Ok(ForkedChild {
             pid: pid as u32,
@@ -329,12 +335,18 @@ fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 /// The child's side: wait for the go byte, restore the original state, exec.
 fn become_command(
+    path: &CStr,
     arguments: &Arguments,
     environment: &Arguments,
     original: &Original,
     go: OwnedFd,
     answer: OwnedFd,
 ) -> ! {
+    // A first exec that fails: the code from here to exec is then resident, and part of the usage
+    // that is reported, and the command does not wait for it. No program has this name. SAFETY: an
+    // empty string, and an array that ends with a null pointer.
+    unsafe { libc::execvp(c"".as_ptr(), arguments.pointers.as_ptr()) };
+    let _ = std::hint::black_box(PreExecUsage::so_far().to_bytes());
     let mut byte = [0];
     let read = rustix::io::read(&go, &mut byte[..]);
     if read != Ok(1) {
@@ -343,14 +355,9 @@ fn become_command(
         unsafe { libc::_exit(127) };
     }
     original.restore();
-    // A first exec that fails: the code from here to exec is then resident, and part of the usage
-    // that is reported. No program has this name. SAFETY: an empty string, and an array that ends
-    // with a null pointer.
-    unsafe { libc::execvp(c"".as_ptr(), arguments.pointers.as_ptr()) };
-    let _ = std::hint::black_box(PreExecUsage::so_far().to_bytes());
     // If this cannot be written, the usage before exec is not subtracted; it is small.
     let _ = rustix::io::write(&answer, &PreExecUsage::so_far().to_bytes());
-    let errno = arguments.execute_in(environment);
+    let errno = arguments.execute_in(path, environment);
     let _ = rustix::io::write(&answer, &errno.to_ne_bytes());
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(127) }

@@ -81,6 +81,11 @@ impl Dir {
             .map_err(|errno| self.error(file, errno))
     }
 
+    /// Whether a file may be read, without reading it: that of some takes the kernel long to make.
+    pub fn check(&self, file: &CStr) -> Result<(), Error> {
+        self.open_file(file).map(drop)
+    }
+
     /// Reads a whole file into `buffer`, which grows only when it is too small.
     pub fn read<'b>(&self, file: &CStr, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
         let fd = self.open_file(file)?;

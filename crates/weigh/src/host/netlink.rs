@@ -48,7 +48,8 @@ pub enum Drain {
 /// A socket to the kernel.
 pub(super) struct NetlinkSocket {
     fd: OwnedFd,
-    buffer: Box<[u8; LONGEST_MESSAGE]>,
+    /// Zeroed by the kernel where it is used: most answers are short.
+    buffer: Vec<u8>,
     /// Whether messages were dropped since the socket was last found empty.
     lost: bool,
 }
@@ -74,7 +75,7 @@ impl NetlinkSocket {
             sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER)?;
         }
         bind(&fd, &SocketAddrNetlink::new(0, groups))?;
-        Ok(NetlinkSocket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
+        Ok(NetlinkSocket { fd, buffer: vec![0; LONGEST_MESSAGE], lost: false })
     }
 
     /// Sends one message to the kernel and puts the header before it.

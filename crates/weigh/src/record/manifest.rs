@@ -1,5 +1,6 @@
 //! `run.json`: what runs, where, and how it is measured.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -97,15 +98,15 @@ pub struct Described {
     /// The column it is in.
     pub column: String,
     /// Its unit.
-    pub unit: String,
+    pub unit: Cow<'static, str>,
     /// Gauge or counter.
-    pub kind: String,
+    pub kind: Cow<'static, str>,
     /// A few words.
-    pub label: String,
+    pub label: Cow<'static, str>,
     /// A sentence.
-    pub help: String,
+    pub help: Cow<'static, str>,
     /// Where it comes from.
-    pub source: String,
+    pub source: Cow<'static, str>,
 }
 
 impl From<&Metric> for Described {
@@ -113,11 +114,11 @@ impl From<&Metric> for Described {
         Described {
             name: metric.name(),
             column: metric.column(),
-            unit: metric.unit.name().to_owned(),
-            kind: metric.kind.name().to_owned(),
-            label: metric.label.to_owned(),
-            help: metric.help.to_owned(),
-            source: metric.source.to_owned(),
+            unit: metric.unit.name().into(),
+            kind: metric.kind.name().into(),
+            label: metric.label.into(),
+            help: metric.help.into(),
+            source: metric.source.into(),
         }
     }
 }
@@ -184,8 +185,9 @@ impl Manifest {
     /// Leaves out a collector that this machine cannot have, and the metrics that are its own.
     pub fn leave_out(&mut self, collector: &str, groups: &[&[Metric]], why: &str) {
         self.collectors.retain(|name| name != collector);
-        let own: Vec<String> = groups.iter().copied().flatten().map(Metric::name).collect();
-        self.catalogue.retain(|metric| !own.contains(&metric.name));
+        let first = groups.iter().filter_map(|group| group.first());
+        let own: Vec<String> = first.map(Metric::name_of_group).collect();
+        self.catalogue.retain(|metric| !own.iter().any(|group| metric.name.starts_with(group)));
         self.absent.insert(collector.to_owned(), why.to_owned());
     }
 }

@@ -151,8 +151,8 @@ pub struct Caller {
 
 /// Refuses GPUs that do not exist, as far as a quick check shows.
 fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
-    let wanted = settings.gpus.as_deref().unwrap_or_default();
-    match gpu::not_available(host, wanted) {
+    let wanted = settings.gpus.as_deref().filter(|wanted| !wanted.is_empty());
+    match wanted.and_then(|wanted| gpu::not_available(host, wanted)) {
         Some((word, there)) => Err(settings::Error::NoGpu { word: word.to_owned(), there }),
         None => Ok(()),
     }
@@ -175,11 +175,11 @@ pub fn run(
     let Some(program) = command.first() else {
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
-    child::find(program)?;
+    let path = child::find(program)?;
     let original = Original::now(caller.inherited);
     out_of_memory::replace_by(Replacement::of(command, original)?);
     original.limits.raise();
-    let outcome = measure(command, settings, caller, &original, observer);
+    let outcome = measure(&path, command, settings, caller, &original, observer);
     if outcome.is_err() {
         out_of_memory::forget();
         original.signals.restore();
@@ -189,6 +189,7 @@ pub fn run(
 }
 
 fn measure(
+    path: &Path,
     command: &[OsString],
     settings: &Settings,
     caller: Caller,
@@ -207,10 +208,12 @@ fn measure(
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     // Its name alone: what else a job's variables say is not weigh's to record.
     manifest.job = environment::scheduler().map(|name| serde_json::json!({"scheduler": name}));
-    // What the command is allowed, not what weigh is.
-    original.limits.restore();
-    manifest.surroundings = surroundings(settings, &host, LimitsOf::Own);
-    original.limits.raise();
+    if settings.surroundings {
+        // What the command is allowed, not what weigh is.
+        original.limits.restore();
+        manifest.surroundings = surroundings(settings, &host, LimitsOf::Own);
+        original.limits.raise();
+    }
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let mut warnings = Vec::new();
@@ -220,7 +223,7 @@ fn measure(
     let collects = |id| sources.iter().any(|source| source.id == id);
 
     // Another machine's cgroups say nothing of what runs here.
-    let around = Cgroup::own(&host).filter(|_| is_here(settings));
+    let around = Cgroup::own_memory(&host).filter(|_| is_here(settings));
     let sees_itself = own::proc_is_our_pid_namespace(&host.proc);
     let mut processes = (collects(SourceId::Process) && sees_itself)
         .then(|| ProcessCollector::before_run(&host, settings));
@@ -230,7 +233,7 @@ fn measure(
     };
     // Sandboxes refuse it (gVisor, qemu-user); the command runs all the same.
     let subreaper = own::become_subreaper();
-    let (signals, waiting) = match launch(command, directory.as_deref(), original) {
+    let (signals, waiting) = match launch(path, command, directory.as_deref(), original) {
         Ok(launched) => launched,
         Err(error) => {
             discard(directory);
@@ -313,6 +316,7 @@ fn measure(
 
 /// Takes over the signals, and forks a child that waits for exec.
 fn launch(
+    path: &Path,
     command: &[OsString],
     directory: Option<&Path>,
     original: &Original,
@@ -321,7 +325,7 @@ fn launch(
     let variables = variables(directory);
     let variables: Vec<_> =
         variables.iter().map(|(name, path)| (*name, path.as_os_str())).collect();
-    Ok((signals, child::fork(command, &variables, original)?))
+    Ok((signals, child::fork(path, command, &variables, original)?))
 }
 
 /// The variables by which a command finds its recording and its pipe.

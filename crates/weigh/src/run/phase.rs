@@ -145,11 +145,11 @@ pub fn run(
     let Some(program) = command.first() else {
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
-    child::find(program)?;
+    let path = child::find(program)?;
     let original = Original::now(inherited);
     out_of_memory::replace_by(Replacement::of(command, original)?);
     original.limits.raise();
-    let outcome = observed(recording, name, command, &original);
+    let outcome = observed(recording, name, &path, command, &original);
     if outcome.is_err() {
         out_of_memory::forget();
         original.signals.restore();
@@ -161,6 +161,7 @@ pub fn run(
 fn observed(
     recording: Option<&Path>,
     name: &str,
+    path: &Path,
     command: &[OsString],
     original: &Original,
 ) -> Result<PhaseOutcome, Error> {
@@ -173,7 +174,7 @@ fn observed(
     let id = format!("{}-{}", std::process::id(), now.as_nanos());
     let variables = [(PHASE_VARIABLE, OsStr::new(&id))];
     let variables = if recording.is_some() { &variables[..] } else { &[] };
-    let waiting = child::fork(command, variables, original)?;
+    let waiting = child::fork(path, command, variables, original)?;
     let pid = waiting.pid;
     out_of_memory::wait_for(&waiting, &signals);
     // It may be refused; then children that are not reaped are not counted.

@@ -79,7 +79,7 @@ pub(super) fn begin(
     let Some(program) = command.first() else {
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
-    child::find(program)?;
+    let path = child::find(program)?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
     if !own::proc_is_our_pid_namespace(&host.proc) {
@@ -101,7 +101,8 @@ pub(super) fn begin(
     let recording = directory.as_ref().map(|(directory, _)| directory.as_path());
     let added = variables(recording);
     let added: Vec<_> = added.iter().map(|(name, path)| (*name, path.as_os_str())).collect();
-    let waiting = child::fork(command, &added, original).map_err(|error| discard(error.into()))?;
+    let waiting =
+        child::fork(&path, command, &added, original).map_err(|error| discard(error.into()))?;
     let pid = waiting.pid;
     // It exists until this process reaps it.
     let pidfd = PidFd::open(pid).map_err(|source| discard(Error::Process { pid, source }))?;
