@@ -113,7 +113,7 @@ fn timed(bench: &Bench, arguments: &[PathBuf]) -> Result<Timed> {
     Ok(Timed { seconds, memory: kilobytes as f64 / 1024.0 })
 }
 
-/// Builds, measures, prints; writes BENCHMARKS.md when everything was measured in full.
+/// Builds, measures, prints; writes BENCHMARKS.md, unless it was quick.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
     if !MEASUREMENTS.iter().any(|(name, _)| wanted(name)) {
@@ -149,9 +149,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let report = format!("{}\n\n{}", machine::described(&load)?, table::markdown(&lines));
     println!("\n{report}");
     println!("took {:.0} s", begin.elapsed().as_secs_f64());
-    if options.quick || options.only.is_some() {
-        println!("BENCHMARKS.md is written by a full run: cargo xtask bench");
-        return Ok(());
+    match &options.only {
+        _ if options.quick => Ok(()),
+        Some(name) => table::write_part(name, &report),
+        None => table::write(&report),
     }
-    table::write(&report)
 }

@@ -12,12 +12,26 @@ use super::table::{Line, median, time};
 /// GNU time, where it is installed.
 const GNU_TIME: &str = "/usr/bin/time";
 
+/// What a short command may take under weigh, in seconds, and with a recording.
+const MEASURED: f64 = 3e-3;
+const RECORDED: f64 = 6e-3;
+/// What a mark may take more than `true`.
+const MARK: f64 = 1e-3;
+
 /// A way to start something short.
 struct Way<'a> {
     what: &'static str,
     command: Vec<&'a str>,
-    /// At most so many seconds more than `true` alone.
-    goal: Option<f64>,
+    goal: Option<Goal>,
+}
+
+/// How long a way may take, in seconds.
+#[derive(Clone, Copy)]
+enum Goal {
+    /// So long.
+    AtMost(f64),
+    /// So much longer than `true` alone.
+    MoreThanTrue(f64),
 }
 
 /// Each way in turn, many times, so that all of them meet the same machine; medians.
@@ -27,22 +41,21 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let mut ways = vec![Way { what: "true", command: vec!["true"], goal: None }];
     if Path::new(GNU_TIME).exists() {
         let command = vec![GNU_TIME, "-o", "/dev/null", "true"];
-        ways.push(Way { what: "GNU time true", command, goal: None });
+        ways.push(Way { what: "start, GNU time true", command, goal: None });
     }
-    let under = |options: &[&'static str]| {
+    let under = |what, options: &[&'static str], goal| {
         let mut command = vec![weigh.as_str(), "run", "-q"];
         command.extend(options);
         command.extend(["--", "true"]);
-        command
+        Way { what, command, goal: Some(Goal::AtMost(goal)) }
     };
-    ways.push(Way {
-        what: "weigh run -q --no-record -- true",
-        command: under(&["--no-record"]),
-        goal: Some(3e-3),
-    });
-    ways.push(Way { what: "weigh run -q -- true", command: under(&[]), goal: Some(6e-3) });
-    let mark = vec![weigh.as_str(), "mark", "x"];
-    ways.push(Way { what: "weigh mark x", command: mark, goal: Some(1e-3) });
+    let version = vec![weigh.as_str(), "--version"];
+    ways.push(Way { what: "start, weigh --version", command: version, goal: None });
+    ways.push(under("start, weigh run -q --no-record -- true", &["--no-record"], MEASURED));
+    ways.push(under("start, weigh run -q -- true", &[], RECORDED));
+    let command = vec![weigh.as_str(), "mark", "x"];
+    let goal = Some(Goal::MoreThanTrue(MARK));
+    ways.push(Way { what: "start, weigh mark x", command, goal });
     // A mark needs a run that takes it: marks are made inside one.
     let inbox = Recorded::start(bench)?;
     let mut taken: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
@@ -55,9 +68,12 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let bare = medians[0];
     let line = |(way, taken): (&Way<'_>, &f64)| {
         let line = Line::new(way.what, time(*taken))
-            .beside(format!("true: {}", time(bare)), format!("{:.1}", taken / bare));
+            .beside(format!("true: {}", time(bare)), format!("{:.1} ×", taken / bare));
         match way.goal {
-            Some(goal) => line.goal(format!("≤ {} more", time(goal)), taken - bare <= goal),
+            Some(Goal::AtMost(most)) => line.goal(format!("≤ {}", time(most)), *taken <= most),
+            Some(Goal::MoreThanTrue(most)) => {
+                line.goal(format!("≤ {} more", time(most)), taken - bare <= most)
+            }
             None => line,
         }
     };

@@ -7,6 +7,9 @@ use crate::command::root;
 const FILE: &str = "BENCHMARKS.md";
 const BEGIN: &str = "<!-- From here: written by `cargo xtask bench`. Do not edit. -->";
 const END: &str = "<!-- Until here. -->";
+const PARTS_BEGIN: &str =
+    "<!-- From here: written by `cargo xtask bench --only NAME`. Do not edit. -->";
+const PARTS_END: &str = "<!-- Until here, since the last full run. -->";
 
 /// One measurement.
 #[derive(Debug)]
@@ -87,16 +90,51 @@ pub(super) fn markdown(lines: &[Line]) -> String {
     rows.iter().map(padded).collect::<Vec<_>>().join("\n")
 }
 
-/// Puts the report into BENCHMARKS.md, between its marks.
+/// Puts the report of a full run into BENCHMARKS.md; parts that were measured alone are outdated.
 pub(super) fn write(report: &str) -> Result<()> {
+    change(|there| {
+        let whole = replaced(there, [BEGIN, END], |_| format!("\n\n{report}\n\n"))?;
+        replaced(&whole, [PARTS_BEGIN, PARTS_END], |_| "\n".to_owned())
+    })
+}
+
+/// Puts the report of one part that was measured alone below the others.
+pub(super) fn write_part(name: &str, report: &str) -> Result<()> {
+    change(|there| {
+        replaced(there, [PARTS_BEGIN, PARTS_END], |parts| with_part(parts, name, report))
+    })
+}
+
+fn change(change: impl Fn(&str) -> Result<String>) -> Result<()> {
     let path = root().join(FILE);
     let there = std::fs::read_to_string(&path).context(FILE)?;
-    let (before, rest) =
-        there.split_once(BEGIN).with_context(|| format!("{FILE} has no {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("{FILE} has no {END}"))?;
-    std::fs::write(&path, format!("{before}{BEGIN}\n\n{report}\n\n{END}{after}")).context(FILE)?;
+    std::fs::write(&path, change(&there)?).context(FILE)?;
     println!("wrote {FILE}");
     Ok(())
+}
+
+/// The text with what is between two marks replaced.
+fn replaced(there: &str, marks: [&str; 2], inside: impl Fn(&str) -> String) -> Result<String> {
+    let lacks = |mark: &str| format!("{FILE} has no {mark}");
+    let (before, rest) = there.split_once(marks[0]).with_context(|| lacks(marks[0]))?;
+    let (old, after) = rest.split_once(marks[1]).with_context(|| lacks(marks[1]))?;
+    Ok(format!("{before}{}{}{}{after}", marks[0], inside(old), marks[1]))
+}
+
+/// The parts with this one as it is now, in its place if it was there.
+fn with_part(parts: &str, name: &str, report: &str) -> String {
+    let mut sections: Vec<(String, String)> = parts
+        .split("\n## ")
+        .skip(1)
+        .filter_map(|section| section.split_once('\n'))
+        .map(|(title, text)| (title.to_owned(), text.trim().to_owned()))
+        .collect();
+    match sections.iter_mut().find(|(title, _)| title == name) {
+        Some((_, text)) => report.clone_into(text),
+        None => sections.push((name.to_owned(), report.to_owned())),
+    }
+    let sections = sections.iter().map(|(title, text)| format!("\n\n## {title}\n\n{text}"));
+    sections.collect::<String>() + "\n\n"
 }
 
 /// The middle one; of an even number the mean of the two in the middle.
@@ -128,6 +166,17 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn part_that_is_measured_again_replaces_its_own_result_and_no_other() {
+        let one = with_part("\n", "start", "1 ms");
+        let two = with_part(&one, "rest", "2 bytes");
+        let again = with_part(&two, "start", "3 ms");
+        assert_eq!(again, "\n\n## start\n\n3 ms\n\n## rest\n\n2 bytes\n\n");
+        let file = format!("a{PARTS_BEGIN}{again}{PARTS_END}b");
+        let emptied = replaced(&file, [PARTS_BEGIN, PARTS_END], |_| "\n".to_owned()).unwrap();
+        assert_eq!(emptied, format!("a{PARTS_BEGIN}\n{PARTS_END}b"));
     }
 
     #[test]
