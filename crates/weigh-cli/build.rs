@@ -1,7 +1,6 @@
 //! How the program is linked, so that it starts fast: a command, or a script that sets a mark,
 //! waits for each start.
 
-#![expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 #![expect(clippy::disallowed_methods, reason = "the machine that builds, not one that is measured")]
 
 use std::path::{Path, PathBuf};

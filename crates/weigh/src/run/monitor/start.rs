@@ -77,7 +77,7 @@ fn step(since_exec: Duration) -> Duration {
 }
 
 impl Monitor {
-    /// Reads the mark until the first tick, which is taken at the first event.
+    /// Reads the mark until the first tick is due, or something happens.
     pub(super) fn sample_before_the_first_tick(&mut self) {
         while self.start.is_some() && self.since_exec() < BEFORE_THE_FIRST_TICK {
             self.read_start();
