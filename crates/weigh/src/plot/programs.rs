@@ -135,6 +135,9 @@ pub(super) struct Programs {
     cores: f64,
 }
 
+/// A part with less of the largest size and the CPU time together is a few pixels of both charts.
+const INVISIBLE: f64 = 0.03;
+
 /// Where processes without a slot are counted.
 const OTHERS: usize = 0;
 
@@ -301,6 +304,14 @@ impl Programs {
         weights
     }
 
+    /// Whether there are parts that nobody can see, beside those that are merged already: a single
+    /// one keeps its name.
+    fn has_invisible(&self) -> bool {
+        let weights = self.weights();
+        let invisible = weights.iter().skip(FIRST).filter(|weight| **weight < INVISIBLE).count();
+        invisible > usize::from(weights[OTHERS] == 0.0)
+    }
+
     fn merge_smallest(&mut self) {
         let weights = self.weights();
         let smallest = (FIRST..weights.len()).min_by(|a, b| weights[*a].total_cmp(&weights[*b]));
@@ -323,7 +334,7 @@ impl Programs {
 
     /// The charts, in the order of the measures; those without values are omitted.
     pub(super) fn charts(mut self, timeline: &Timeline) -> Vec<Chart> {
-        while self.slots.len() - FIRST >= MAX_SERIES {
+        while self.slots.len() - FIRST >= MAX_SERIES || self.has_invisible() {
             self.merge_smallest();
         }
         let weights = self.weights();

@@ -8,6 +8,9 @@ use crate::text::{ellipsize, printable};
 /// The height of a row of labels.
 pub(super) const ROW: f64 = 14.0;
 
+/// How much wider bold text is.
+const BOLD: f64 = 1.1;
+
 /// A narrower band has no outline.
 const THIN: f64 = 4.0;
 
@@ -32,11 +35,59 @@ pub(super) fn bands(area: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
             // Outlines of many short bands would hide the bands.
             let thin = if to - x < THIN { " thin" } else { "" };
             pen.rectangle(&format!("band d{depth}{thin}"), (x, top), size, "");
-            if let Some(name) = fitting(&band.name, to - x - 6.0) {
-                pen.text("band-name", x + 3.0, top + 11.0, "start", &name);
+        }
+        for depth in 0..rows {
+            let y = area.top - (rows - depth) as f64 * ROW + 11.0;
+            let bands = timeline.bands.iter().filter(|band| band.depth == depth);
+            let named = bands.map(|band| NamedSpan {
+                from: area.x(band.from),
+                to: area.x(band.to),
+                name: printable(&band.name),
+            });
+            let named: Vec<NamedSpan> = named.collect();
+            for (x, name) in placed(&named, area.left, area.left + area.width) {
+                pen.text("band-name", x, y, "start", &name);
             }
         }
     });
+}
+
+/// A band on the picture, and its name.
+struct NamedSpan {
+    from: f64,
+    to: f64,
+    name: String,
+}
+
+/// Space between two names, and between a name and the edge of its band.
+const BETWEEN: f64 = 8.0;
+const EDGE: f64 = 3.0;
+
+/// Where names go, from left to right. One that is wider than its band reaches into the band after
+/// or before it, as far as the name there leaves space; else it is cut.
+fn placed(spans: &[NamedSpan], left: f64, right: f64) -> Vec<(f64, String)> {
+    let mut free = left;
+    let mut names = Vec::new();
+    for (place, NamedSpan { from, to, name }) in spans.iter().enumerate() {
+        let (begin, width) = ((from + EDGE).max(free), width_of(name, FONT_SIZE));
+        let limit = spans.get(place + 1).map_or(right, |next| {
+            next.to.min(right) - width_of(&next.name, FONT_SIZE) - BETWEEN - EDGE
+        });
+        let limit = limit.max(*to) - EDGE;
+        let before = to - EDGE - width;
+        let found = if begin + width <= limit {
+            Some((begin, name.clone()))
+        } else if before >= free {
+            Some((before, name.clone()))
+        } else {
+            fitting(name, to - EDGE - begin).map(|name| (begin, name))
+        };
+        if let Some((x, name)) = &found {
+            free = x + width_of(name, FONT_SIZE) + BETWEEN;
+        }
+        names.extend(found);
+    }
+    names
 }
 
 /// As much of a name as fits.
@@ -97,13 +148,60 @@ pub(super) fn peak(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
             // When in this interval it was is unknown.
             Some(after) => pen.line("peak-span", area.x(after), y, x, y),
         }
-        let label = peak.describe(chart.scale);
         let is_left = x < area.left + area.width / 2.0;
+        let space = if is_left { area.left + area.width - x } else { x - area.left } - 7.0;
         let (x, anchor) = if is_left { (x + 7.0, "start") } else { (x - 7.0, "end") };
+        // When it was is in the caption, too.
+        let label = Some(peak.describe(chart.scale))
+            .filter(|label| width_of(label, FONT_SIZE) * BOLD <= space)
+            .unwrap_or_else(|| chart.scale.shown(peak.value));
         let above = (y - 5.0).max(area.top + 10.0);
         let names = chart.limits.iter().map(|limit| beside_limit(area, area.y(limit.value)));
         // Below the dot where a limit's label is in the way.
         let is_taken = names.into_iter().any(|name| (name - above).abs() < ROW);
         pen.text("peak-name", x, if is_taken { y + 18.0 } else { above }, anchor, &label);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where names of bands go on a picture from 0 to 300.
+    fn names(bands: &[(f64, f64, &str)]) -> Vec<(f64, String)> {
+        let span = |(from, to, name): &(f64, f64, &str)| NamedSpan {
+            from: *from,
+            to: *to,
+            name: (*name).to_owned(),
+        };
+        placed(&bands.iter().map(span).collect::<Vec<_>>(), 0.0, 300.0)
+    }
+
+    fn texts(names: &[(f64, String)]) -> Vec<&str> {
+        names.iter().map(|(_, name)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn names_of_narrow_phases_reach_into_the_wide_one_beside_them() {
+        let placed =
+            names(&[(0.0, 20.0, "loading"), (20.0, 270.0, "train"), (270.0, 300.0, "saving it")]);
+        assert_eq!(texts(&placed), ["loading", "train", "saving it"]);
+        let ends: Vec<f64> = placed.iter().map(|(x, name)| x + width_of(name, FONT_SIZE)).collect();
+        assert_eq!(placed[0].0, 3.0);
+        assert!(placed[1].0 >= ends[0] + BETWEEN && placed[2].0 >= ends[1] + BETWEEN, "{placed:?}");
+        assert!(ends[2] <= 300.0, "{placed:?}");
+    }
+
+    #[test]
+    fn names_that_fit_begin_at_their_phase_and_many_narrow_ones_are_cut_or_left_out() {
+        let wide = names(&[(0.0, 100.0, "load"), (120.0, 300.0, "train")]);
+        assert_eq!(wide, [(3.0, "load".to_owned()), (123.0, "train".to_owned())]);
+        let narrow: Vec<(f64, f64, &str)> = (0..10)
+            .map(|n| (f64::from(n) * 30.0, f64::from(n) * 30.0 + 30.0, "preprocess"))
+            .collect();
+        let placed = names(&narrow);
+        for two in placed.windows(2) {
+            assert!(two[1].0 >= two[0].0 + width_of(&two[0].1, FONT_SIZE), "{placed:?}");
+        }
+    }
 }

@@ -37,6 +37,9 @@ function fitting(name, room) {
 /** The height of a row of labels above the curves. */
 const ROW = 14;
 
+/** How much wider bold text is. */
+const BOLD = 1.1;
+
 /** A narrower band has no outline. */
 const THIN = 4;
 
@@ -46,15 +49,45 @@ function bandRows({ bands }) {
 
 function drawBands({ box, timeline }, x) {
   const rows = bandRows(timeline);
-  return timeline.bands.flatMap(([from, to, depth, name]) => {
-    const [begin, end] = [Math.max(box.left, x(from)), Math.min(box.left + box.width, x(to))];
-    if (end < box.left || begin > box.left + box.width) return [];
-    const y = box.top - (rows - depth) * ROW;
-    const size = { width: Math.max(end - begin, 0.5), height: box.top + box.height - y };
-    const label = fitting(name, end - begin - 6);
-    const thin = end - begin < THIN ? " thin" : "";
-    const made = [node("rect", { class: `band d${depth}${thin}`, x: begin, y, ...size })];
-    return label ? [...made, words("band-name", begin + 3, y + 11, "start", label)] : made;
+  const right = box.left + box.width;
+  const seen = timeline.bands
+    .map(([from, to, depth, name]) => ({ from: Math.max(box.left, x(from)), to: Math.min(right, x(to)), depth, name }))
+    .filter(({ from, to }) => to >= box.left && from <= right);
+  const top = (depth) => box.top - (rows - depth) * ROW;
+  const rectangles = seen.map(({ from, to, depth }) => {
+    const y = top(depth);
+    const size = { width: Math.max(to - from, 0.5), height: box.top + box.height - y };
+    const thin = to - from < THIN ? " thin" : "";
+    return node("rect", { class: `band d${depth}${thin}`, x: from, y, ...size });
+  });
+  const names = Array.from({ length: rows }, (_, depth) =>
+    placed(seen.filter((band) => band.depth === depth), box.left, right)
+      .map(([at, name]) => words("band-name", at, top(depth) + 11, "start", name)));
+  return [...rectangles, ...names.flat()];
+}
+
+/** Space between two names, and between a name and the edge of its band. */
+const BETWEEN = 8;
+const EDGE = 3;
+
+/**
+ * Where names go, from left to right. One that is wider than its band reaches into the band after
+ * or before it, as far as the name there leaves space; else it is cut.
+ */
+function placed(spans, left, right) {
+  let free = left;
+  return spans.flatMap(({ from, to, name }, place) => {
+    const [begin, width] = [Math.max(from + EDGE, free), widthOf(name)];
+    const next = spans[place + 1];
+    const reach = next ? Math.min(next.to, right) - widthOf(next.name) - BETWEEN - EDGE : right;
+    const before = to - EDGE - width;
+    let found = [begin, name];
+    if (begin + width > Math.max(reach, to) - EDGE) {
+      found = before >= free ? [before, name] : [begin, fitting(name, to - EDGE - begin)];
+    }
+    if (!found[1]) return [];
+    free = found[0] + widthOf(found[1]) + BETWEEN;
+    return [found];
   });
 }
 
@@ -97,7 +130,10 @@ function peakTime(at, after) {
 
 function drawPeak({ box, scale, limits }, [at, value, after], x, y) {
   const left = x(at) < box.left + box.width / 2;
-  const text = `${shown(scale, value)} ${peakTime(at, after)}`;
+  const space = (left ? box.left + box.width - x(at) : x(at) - box.left) - 7;
+  const whole = `${shown(scale, value)} ${peakTime(at, after)}`;
+  // When it was is in the caption, too.
+  const text = widthOf(whole) * BOLD <= space ? whole : shown(scale, value);
   const above = Math.max(y(value) - 5, box.top + 10);
   // Below the dot where a limit's label is in the way.
   const taken = limits.some(([limit]) => Math.abs(besideLimit(box, y(limit)) - above) < ROW);
