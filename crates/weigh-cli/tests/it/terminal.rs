@@ -228,6 +228,50 @@ fn ctrl_c_and_ctrl_z_erase_the_live_line() {
     assert_eq!(terminal.rows()[49], "ready>");
 }
 
+/// Monitors a process of the shell with `--live` until Ctrl-C: the line is there, leaves no trace,
+/// and the process is still running.
+fn live_line_of(monitor: &str) {
+    let Some(terminal) = Terminal::open() else { return };
+    terminal.type_line("set +m; \"$BURNER\" sleep 50s & echo st''arted");
+    terminal.wait_for("\nstarted");
+    terminal.type_line(&format!("\"$WEIGH\" {monitor} --live -q --no-record"));
+    terminal.wait_for_the_line(50);
+    let row = terminal.rows()[49].clone();
+    assert!(row.contains(" · memory ") && row.ends_with(" · 1 process"), "{row}");
+    terminal.press("C-c");
+    terminal.type_line("kill -0 $! && echo code=''$?");
+    terminal.wait_for("\ncode=0");
+    let shown = terminal.rows().join("\n");
+    assert!(!shown.contains("weigh 0:"), "{shown}");
+    // All rows are scrolled again.
+    terminal.type_line("kill $!; seq 1 60; echo th''ere");
+    terminal.wait_for("\nthere\nready> ");
+    assert_eq!(terminal.rows()[49], "ready>");
+}
+
+#[test]
+fn live_line_of_attach_leaves_no_trace() {
+    live_line_of("attach $!");
+}
+
+#[test]
+fn live_line_of_watch_leaves_no_trace() {
+    live_line_of("watch burner --under $$");
+}
+
+#[test]
+fn live_line_ends_with_the_process_that_is_attached_to() {
+    let Some(terminal) = Terminal::open() else { return };
+    let wait = "until [ -e go ]; do \"$BURNER\" sleep 20ms; done";
+    terminal.type_line(&format!("set +m; ({wait}) & \"$WEIGH\" attach --live -q --no-record $!"));
+    terminal.wait_for_the_line(50);
+    std::fs::write(terminal.directory.path().join("go"), "").unwrap();
+    terminal.type_line("echo th''ere");
+    terminal.wait_for("\nthere\nready> ");
+    let shown = terminal.rows().join("\n");
+    assert!(!shown.contains("weigh 0:"), "{shown}");
+}
+
 /// What is written to a terminal of 24 rows and 40 columns by a shell.
 fn written(line: &str) -> Option<String> {
     if !is_installed("script") {
