@@ -12,7 +12,7 @@ use weigh::text::printable;
 use crate::args::{DoctorArgs, Format};
 use crate::config;
 use crate::failure::Failure;
-use crate::print::{self, indented};
+use crate::print::{self, indented, out_columns};
 
 /// Prints what can be measured, or the hardware.
 pub(crate) fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
@@ -58,14 +58,14 @@ fn text(examined: &Examination) -> String {
         "{}: {} cores, {} of them for a run here, {memory}, Linux {} on {}",
         host.name, host.cores, host.cores_allowed, host.kernel, host.architecture
     );
-    let mut text = indented(&machine, 0) + "\n\n";
+    let mut text = indented(&machine, 0, out_columns()) + "\n\n";
     text += &rows(&examined.collectors);
     text += &gpus(&examined.gpus);
     text += "\nTo monitor processes that weigh did not start:\n\n";
     text += &rows(&examined.watching);
     let always =
         "CPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.";
-    text + "\n" + &indented(always, 0) + "\n"
+    text + "\n" + &indented(always, 0, out_columns()) + "\n"
 }
 
 /// The GPUs that were found.
@@ -75,7 +75,11 @@ fn gpus(gpus: &[Gpu]) -> String {
         let memory = gpu.memory_bytes.map(|bytes| quantity::bytes(bytes as f64, Units::Binary));
         let parts = [Some(model.to_owned()), memory, gpu.uuid.clone()];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        format!("  {:<11} {}\n", gpu.name, indented(&printable(&parts.join(", ")), 14))
+        format!(
+            "  {:<11} {}\n",
+            gpu.name,
+            indented(&printable(&parts.join(", ")), 14, out_columns())
+        )
     };
     match gpus {
         [] => String::new(),
@@ -93,9 +97,9 @@ fn rows(statuses: &[SourceStatus]) -> String {
         };
         let request = if status.on_request { " (only with --collect)" } else { "" };
         let about = format!("{}{request}", status.about);
-        text += &format!("{sign} {:<11} {}\n", status.name, indented(&about, 14));
+        text += &format!("{sign} {:<11} {}\n", status.name, indented(&about, 14, out_columns()));
         if let Some(why) = &status.why {
-            text += &format!("  {:<11} cause: {}\n", "", indented(why, 21));
+            text += &format!("  {:<11} cause: {}\n", "", indented(why, 21, out_columns()));
         }
         // A command line is not wrapped.
         if let Some(hint) = &status.hint {

@@ -43,7 +43,12 @@ pub(crate) fn err(text: &str) {
 
 /// The style of text on stdout.
 pub(crate) fn style(units: Units) -> Style {
-    Style { units, colour: true, columns: columns(terminal_size_of(std::io::stdout())) }
+    Style { units, colour: true, columns: out_columns() }
+}
+
+/// The width of a line on stdout.
+pub(crate) fn out_columns() -> usize {
+    columns(terminal_size_of(std::io::stdout()))
 }
 
 /// The width of a line on stderr.
@@ -54,6 +59,11 @@ pub(crate) fn err_columns() -> usize {
 fn columns(size: Option<(Width, Height)>) -> usize {
     // A terminal that does not know its size has 0.
     size.map(|(Width(columns), _)| usize::from(columns)).filter(|n| *n > 0).unwrap_or(COLUMNS)
+}
+
+/// Whether stdout is a terminal.
+pub(crate) fn out_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// Whether stderr is a terminal.
@@ -83,13 +93,13 @@ pub(crate) fn warning(text: &str) {
     const BEFORE: &str = "weigh: warning: ";
     let text = printable(text);
     // For scripts each warning is one line.
-    let text = if err_is_terminal() { indented(&text, BEFORE.len()) } else { text };
+    let text = if err_is_terminal() { indented(&text, BEFORE.len(), err_columns()) } else { text };
     err(&format!("{BEFORE}{text}\n"));
 }
 
-/// Wraps text before column 80, with the following lines under the first.
-pub(crate) fn indented(text: &str, column: usize) -> String {
-    wrap(text, 79 - column).join(&format!("\n{:column$}", ""))
+/// Wraps text where the terminal ends, with the following lines under the first.
+pub(crate) fn indented(text: &str, column: usize, columns: usize) -> String {
+    wrap(text, columns.clamp(40, COLUMNS) - 1 - column).join(&format!("\n{:column$}", ""))
 }
 
 /// Prints the names of files, one on a line.

@@ -55,7 +55,24 @@ fn table(runs: &[Result<ListedRun, UnreadableRun>], units: Units) -> String {
         Ok(run) => row(run, units),
         Err(unreadable) => vec![name_of(&unreadable.directory), "cannot be read".to_owned()],
     };
-    print::table(&header, runs.iter().map(row).collect())
+    let mut rows: Vec<Vec<String>> = runs.iter().map(row).collect();
+    let columns = match print::out_is_terminal() {
+        true => fitting(&header, &rows, print::out_columns()),
+        false => header.len(),
+    };
+    rows.iter_mut().for_each(|row| row.truncate(columns));
+    print::table(&header[..columns], rows)
+}
+
+/// How many columns fit a line, at least those that name a run and its end.
+fn fitting(header: &[&str], rows: &[Vec<String>], line: usize) -> usize {
+    const FEWEST: usize = 3;
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([header[column].chars().count()]).max().unwrap_or(0)
+    };
+    let fits = |columns: usize| (0..columns).map(|column| width(column) + 2).sum::<usize>() <= line;
+    (FEWEST..=header.len()).rev().find(|columns| fits(*columns)).unwrap_or(FEWEST)
 }
 
 fn name_of(directory: &Path) -> String {
@@ -147,4 +164,19 @@ fn is_confirmed(removable: &[(PathBuf, u64)], units: Units) -> Result<bool, Fail
 
 fn not_removed(error: &record::Error) -> Failure {
     Failure::new("cannot remove a recording", error, "check its permissions: ls -l DIR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_terminal_has_the_columns_that_name_a_run() {
+        let header = ["run", "name", "end", "duration"];
+        let rows =
+            vec![vec!["a".repeat(20), "b".repeat(4), "exit 0".to_owned(), "1.00 s".to_owned()]];
+        // 22 + 6 + 8 + 10 characters.
+        let fits = |line| fitting(&header, &rows, line);
+        assert_eq!([fits(80), fits(46), fits(45), fits(10)], [4, 4, 3, 3]);
+    }
 }

@@ -1,10 +1,8 @@
-//! Aligned columns for a terminal: text to the left, numbers to the right, lines below 80 columns.
+//! Aligned columns for a terminal: text to the left, numbers to the right, as wide as the terminal.
 
 use super::text::{BOLD, DIM, Style};
 use crate::text::ellipsize;
 
-/// Lines end before column 80.
-const WIDTH: usize = 79;
 /// The least width of the elastic column.
 const SHORTEST: usize = 8;
 
@@ -18,6 +16,8 @@ pub(super) struct TextColumns<const N: usize> {
     pub(super) left_aligned: &'static [usize],
     /// The column that shrinks where a line would be too long.
     pub(super) elastic: usize,
+    /// Columns that are left out, in this order, where that is not enough.
+    pub(super) optional: &'static [usize],
 }
 
 impl<const N: usize> TextColumns<N> {
@@ -28,31 +28,44 @@ impl<const N: usize> TextColumns<N> {
         style: Style,
         is_bold: impl Fn(&str) -> bool,
     ) -> String {
-        let widths = self.widths(rows);
+        let (widths, left_out) = self.widths(rows, style.end());
         let indent = " ".repeat(self.indent);
+        let kept = |cells: [String; N]| {
+            let cells = cells.into_iter().enumerate();
+            cells.filter(move |(column, _)| !left_out.contains(column)).map(|(_, cell)| cell)
+        };
         let cells = self.padded(&self.header.map(str::to_owned), &widths);
+        let cells: Vec<String> = kept(cells).collect();
         let mut out = format!("{indent}{}\n", style.paint(DIM, cells.join("  ").trim_end()));
         for row in rows {
             let mut cells = self.padded(row, &widths);
             if is_bold(&row[0]) {
                 cells[0] = style.paint(BOLD, &cells[0]);
             }
+            let cells: Vec<String> = kept(cells).collect();
             out.push_str(format!("{indent}{}", cells.join("  ")).trim_end());
             out.push('\n');
         }
         out
     }
 
-    fn widths(&self, rows: &[[String; N]]) -> [usize; N] {
+    /// The widths of columns in lines of so many characters, and the columns that are left out.
+    fn widths(&self, rows: &[[String; N]], line: usize) -> ([usize; N], &'static [usize]) {
         let mut widths: [usize; N] = std::array::from_fn(|column| {
             let cells = rows.iter().map(|row| row[column].chars().count());
             cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
         });
         let all: usize = self.indent + widths.iter().sum::<usize>() + 2 * (N - 1);
+        let shortest = SHORTEST.min(widths[self.elastic]);
+        let mut rest = all - widths[self.elastic];
+        let mut count = 0;
+        while rest + shortest > line && count < self.optional.len() {
+            rest -= widths[self.optional[count]] + 2;
+            count += 1;
+        }
         let elastic = &mut widths[self.elastic];
-        let rest = all - *elastic;
-        *elastic = (*elastic).min(WIDTH.saturating_sub(rest).max(SHORTEST));
-        widths
+        *elastic = (*elastic).min(line.saturating_sub(rest).max(SHORTEST));
+        (widths, &self.optional[..count])
     }
 
     fn padded(&self, cells: &[String; N], widths: &[usize; N]) -> [String; N] {
@@ -73,6 +86,7 @@ mod tests {
         header: ["name", "size", "model"],
         left_aligned: &[0, 2],
         elastic: 2,
+        optional: &[1],
     };
 
     fn shown(rows: &[[&str; 3]]) -> String {
@@ -90,8 +104,20 @@ mod tests {
     fn elastic_column_shrinks_to_its_minimum() {
         let long = "m".repeat(100);
         let one_line = |name: &str| shown(&[[name, "1", &long]]).lines().nth(1).unwrap().to_owned();
-        assert_eq!(one_line("a").chars().count(), WIDTH);
+        assert_eq!(one_line("a").chars().count(), 79);
         let name = "n".repeat(90);
-        assert_eq!(one_line(&name).chars().count(), 2 + 90 + 2 + 4 + 2 + SHORTEST);
+        assert_eq!(one_line(&name).chars().count(), 2 + 90 + 2 + SHORTEST, "without its size");
+    }
+
+    #[test]
+    fn narrow_terminal_leaves_optional_columns_out() {
+        let row = ["a name of a tool".to_owned(), "12345".to_owned(), "some model".to_owned()];
+        let lines = |columns: usize| {
+            let style = Style { columns, ..Style::default() };
+            COLUMNS.lines(std::slice::from_ref(&row), style, |_| false)
+        };
+        assert_eq!(lines(36).lines().nth(1), Some("  a name of a tool  12345  some mo…"));
+        assert_eq!(lines(30).lines().nth(1), Some("  a name of a tool  some model"));
+        assert!(!lines(30).contains("size"));
     }
 }

@@ -14,6 +14,7 @@ const COLUMNS: TextColumns<8> = TextColumns {
     header: ["GPU", "memory", "used", "util", "peak", "power", "energy", "temp"],
     left_aligned: &[0],
     elastic: 0,
+    optional: &[7, 4, 6, 5],
 };
 
 /// Processes listed under one GPU: the JSON has more.
@@ -33,15 +34,15 @@ pub fn table(summary: &Summary, style: Style) -> String {
     let figure = summary.figures.get(FigureId::GpuMemoryPeak);
     let reason = figure.and_then(|figure| figure.reason.as_deref());
     let body = match reason.filter(|_| summary.gpus.is_empty()) {
-        Some(reason) => none(reason),
+        Some(reason) => none(reason, style),
         None => some(&summary.gpus, style),
     };
     heading(summary, style) + &body
 }
 
-fn none(reason: &str) -> String {
+fn none(reason: &str, style: Style) -> String {
     let text = format!("no GPU was measured: {}", printable(reason));
-    indented(&text, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
+    indented(&text, style, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
 }
 
 fn some(gpus: &[GpuSummary], style: Style) -> String {
@@ -49,13 +50,13 @@ fn some(gpus: &[GpuSummary], style: Style) -> String {
     let table = COLUMNS.lines(&rows, style, |name| !name.starts_with(' '));
     let notes = notes(gpus, style).into_iter();
     notes.fold(table, |table, (colour, note)| {
-        table + &indented(&note, |line| style.paint(colour, line))
+        table + &indented(&note, style, |line| style.paint(colour, line))
     })
 }
 
-/// Text in lines that end before column 80.
-fn indented(text: &str, paint: impl Fn(&str) -> String) -> String {
-    wrap(text, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
+/// Text in lines that fit the terminal.
+fn indented(text: &str, style: Style, paint: impl Fn(&str) -> String) -> String {
+    wrap(text, style.end() - 2).iter().map(|line| format!("  {}\n", paint(line))).collect()
 }
 
 fn known(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
@@ -208,6 +209,7 @@ mod tests {
         let text = none(
             "no NVIDIA driver is loaded: there is no /proc/driver/nvidia/version; \
                           no driver of AMD's or Intel's GPUs is loaded",
+            Style::default(),
         );
         assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
         assert!(text.contains("no NVIDIA driver") && text.contains("weigh doctor"), "{text}");

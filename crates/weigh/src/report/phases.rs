@@ -1,6 +1,6 @@
 //! The phases of a run as a table for a terminal.
 //!
-//! One line for each name, nested phases indented, at most 80 columns wide.
+//! One line for each name, nested phases indented, as wide as the terminal.
 
 use super::columns::TextColumns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
@@ -8,13 +8,14 @@ use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
 use crate::summary::phases::{PhaseStatistics, Statistics};
 use crate::summary::{Method, Summary};
-use crate::text::{ellipsize, printable};
+use crate::text::{ellipsize, printable, wrap};
 
 const COLUMNS: TextColumns<6> = TextColumns {
     indent: 2,
     header: ["phase", "count", "total", "mean ± std", "CPU time", "memory"],
     left_aligned: &[0],
     elastic: 0,
+    optional: &[3, 1],
 };
 
 const FIGURES: TextColumns<6> = TextColumns {
@@ -22,6 +23,7 @@ const FIGURES: TextColumns<6> = TextColumns {
     header: ["figure", "n", "min", "max", "mean", "std"],
     left_aligned: &[0],
     elastic: 0,
+    optional: &[5, 1, 2],
 };
 
 /// The phases of a run, with `every` also the statistics of all figures.
@@ -39,7 +41,11 @@ pub fn table(summary: &Summary, style: Style, every: bool) -> String {
         return out;
     }
     out.push_str(&aligned(&named, style));
-    notes(&named, style).into_iter().for_each(|note| out.push_str(&format!("  {note}\n")));
+    for (colour, note) in notes(&named) {
+        for line in wrap(&note, style.end() - 2) {
+            out.push_str(&format!("  {}\n", style.paint(colour, &line)));
+        }
+    }
     if every {
         nested(&named).into_iter().for_each(|(_, named)| out.push_str(&figures(named, style)));
     }
@@ -131,25 +137,23 @@ fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> S
 }
 
 /// Notes about overlap, missing ends, failures and methods, where they apply.
-fn notes(named: &[PhaseStatistics], style: Style) -> Vec<String> {
+fn notes(named: &[PhaseStatistics]) -> Vec<(&'static str, String)> {
     let mut notes = Vec::new();
     for one in named {
         let name = ellipsize(&printable(&one.name), 20);
         // Less than 0.1 % is rounding.
         if one.total_seconds - one.covered_seconds > one.total_seconds * 1e-3 {
             let covered = quantity::seconds(one.covered_seconds);
-            notes.push(style.paint(
-                DIM,
-                &format!("{name}: overlap in time; together they cover {covered} of the run"),
-            ));
+            let note = format!("{name}: overlap in time; together they cover {covered} of the run");
+            notes.push((DIM, note));
         }
         if one.unfinished > 0 {
             let note = format!("{name}: {} without an end, not in the numbers", one.unfinished);
-            notes.push(style.paint(YELLOW, &note));
+            notes.push((YELLOW, note));
         }
         if one.failed > 0 {
             let note = format!("{name}: {} of {} failed", one.failed, one.count);
-            notes.push(style.paint(RED, &note));
+            notes.push((RED, note));
         }
     }
     let sampled = named.iter().any(|one| {
@@ -158,7 +162,7 @@ fn notes(named: &[PhaseStatistics], style: Style) -> Vec<String> {
         })
     });
     if sampled {
-        notes.push(style.paint(DIM, "~ sampled or estimated: --format json has the bounds"));
+        notes.push((DIM, "~ sampled or estimated: --format json has the bounds".to_owned()));
     }
     notes
 }
@@ -189,13 +193,13 @@ fn figures(named: &PhaseStatistics, style: Style) -> String {
     out
 }
 
-/// The unknown figures, in lines that end before column 80.
+/// The unknown figures, in lines that fit the terminal.
 fn unknown_figures(names: &[&str], style: Style) -> String {
     let mut lines = vec!["not known:".to_owned()];
     for name in names {
         let separator = if *name == names[names.len() - 1] { "" } else { "," };
         match lines.last_mut() {
-            Some(line) if line.len() + name.len() + 2 <= 74 => {
+            Some(line) if line.len() + name.len() + 2 <= style.end() - 5 => {
                 line.push_str(&format!(" {name}{separator}"));
             }
             _ => lines.push(format!("  {name}{separator}")),
@@ -244,7 +248,8 @@ mod tests {
         let named = statistics(phases);
         let style = Style::default();
         let figures: String = named.iter().map(|one| figures(one, style)).collect();
-        aligned(&named, style) + &notes(&named, style).join("\n") + &figures
+        let notes: Vec<String> = notes(&named).into_iter().map(|(_, note)| note).collect();
+        aligned(&named, style) + &notes.join("\n") + &figures
     }
 
     #[test]

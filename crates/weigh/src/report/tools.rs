@@ -1,6 +1,6 @@
 //! What each tool used, as a table for a terminal.
 //!
-//! 80 columns hold what matters most; the JSON and the report have the rest.
+//! A terminal holds what matters most; the JSON and the report have the rest.
 
 use super::columns::TextColumns;
 use super::text::Style;
@@ -13,6 +13,7 @@ const COLUMNS: TextColumns<8> = TextColumns {
     header: ["tool", "runs", "CPU", "cores", "peak", "USS of 1", "memory", "time"],
     left_aligned: &[0],
     elastic: 0,
+    optional: &[5, 4, 7, 3],
 };
 
 /// A line for each tool.
