@@ -8,7 +8,7 @@ use crate::recorded::every_figure_is_explained;
 use crate::weighed::{PublicPrograms, output, weigh, weighed, weighed_shell};
 
 /// The keys of the summary that PRODUCT.md shows.
-const KEYS: [(&str, &[&str]); 13] = [
+const KEYS: [(&str, &[&str]); 15] = [
     ("weigh", &["version", "format"]),
     (
         "run",
@@ -39,6 +39,8 @@ const KEYS: [(&str, &[&str]); 13] = [
         "monitor",
         &["cpu_seconds", "memory_peak_bytes", "ticks", "ticks_missed", "cost_ratio", "faults"],
     ),
+    ("bottleneck", &["kind", "method", "sentence", "evidence"]),
+    ("memory_peak_process", &[]),
     ("findings", &[]),
 ];
 

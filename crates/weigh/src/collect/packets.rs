@@ -27,7 +27,7 @@ fn probe(_host: &Host) -> Probe {
 fn refused(error: &std::io::Error) -> Probe {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Probe::Denied {
-            why: "programs in the kernel are for root (CAP_BPF and CAP_NET_ADMIN)".to_owned(),
+            why: "loading eBPF programs needs CAP_BPF and CAP_NET_ADMIN".to_owned(),
             hint: "sudo weigh run --cgroup auto …".to_owned(),
         },
         _ => Probe::Absent { why: format!("bpf: {error}") },

@@ -182,6 +182,11 @@ impl Manifest {
         }
     }
 
+    /// The cores that the run should use: those expected, or all that it may use.
+    pub fn cores(&self) -> f64 {
+        self.expected_cores.unwrap_or(self.host.cores_allowed)
+    }
+
     /// Leaves out a collector that this machine cannot have, and the metrics that are its own.
     pub fn leave_out(&mut self, collector: &str, groups: &[&[Metric]], why: &str) {
         self.collectors.retain(|name| name != collector);

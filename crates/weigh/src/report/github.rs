@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Document, Fact, ReportCell};
+use super::document::{BOTTLENECK, Document, Fact, ReportCell};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::catalog::FigureId;
 use crate::quantity;
@@ -68,6 +68,8 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
         }
         _ => String::new(),
     };
+    let process = document.verdict.peak_process.as_ref();
+    let process = process.map_or_else(String::new, |had| format!("; {had}"));
     // Sampled counts are lower bounds.
     let at_least = |id| match (cell(id, 1), cell(id, 4)) {
         (Some(ReportCell { number: Some(_), text }), Some(ReportCell { number: None, .. })) => {
@@ -91,9 +93,16 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
         ),
         (
             "Memory, peak",
-            format!("{} ({}){bound}", at_least(FigureId::MemoryPeak), method(FigureId::MemoryPeak)),
+            format!(
+                "{} ({}){bound}{process}",
+                at_least(FigureId::MemoryPeak),
+                method(FigureId::MemoryPeak)
+            ),
         ),
     ];
+    let reasons = document.verdict.reasons.iter();
+    let bottleneck = reasons.filter(|reason| reason.label == BOTTLENECK);
+    lines.extend(bottleneck.map(|reason| (BOTTLENECK, reason.value.clone())));
     lines.extend(gpus(document));
     lines.extend([
         (

@@ -21,6 +21,7 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     let mut out = format!("# {}\n\n", plain(&document.title));
     let severity = document.verdict.severity.map(severity).unwrap_or_default();
     let _ = writeln!(out, "{severity}{}\n", plain(&document.verdict.sentence));
+    facts(&mut out, &document.verdict.reasons);
     if let Some(command) = &document.command {
         out.push_str(&fenced(command));
         out.push('\n');

@@ -10,6 +10,7 @@ pub mod html;
 pub mod markdown;
 #[cfg(feature = "pdf")]
 pub mod pdf;
+mod peak_memory;
 pub mod phases;
 pub mod process_table;
 mod read;

@@ -37,8 +37,14 @@ impl Default for Style {
 /// The width of a line where there is no terminal.
 pub const COLUMNS: usize = 80;
 
+/// A narrower terminal wraps by itself.
+const MIN_COLUMNS: usize = 40;
+
 /// Wider lines are harder to read.
 const MAX_COLUMNS: usize = 140;
+
+/// Where the values begin, after the labels.
+const LABEL_END: usize = 13;
 
 /// Fewer columns have no place for notes beside the values.
 const MIN_COLUMNS_FOR_NOTES: usize = 72;
@@ -60,8 +66,8 @@ impl Style {
     }
 
     /// The last column of text: the one after it stays empty, because some terminals wrap there.
-    fn end(self) -> usize {
-        self.columns.min(MAX_COLUMNS).saturating_sub(1)
+    pub(super) fn end(self) -> usize {
+        self.columns.clamp(MIN_COLUMNS, MAX_COLUMNS) - 1
     }
 
     fn has_notes_beside(self) -> bool {
@@ -70,7 +76,7 @@ impl Style {
 
     /// The column where notes begin.
     fn notes(self) -> usize {
-        if self.has_notes_beside() { 37 } else { 13 }
+        if self.has_notes_beside() { 37 } else { LABEL_END }
     }
 }
 
@@ -206,6 +212,7 @@ impl SummaryText {
         let share = share_of_cores(summary);
         self.figure("CPU time", cpu, quantity::seconds, &join(&[share, open]));
         self.memory(summary);
+        self.bottleneck(summary);
         self.cores(summary, several);
         self.gpus(summary);
         let processes = &summary.processes;
@@ -226,6 +233,16 @@ impl SummaryText {
         self.line("processes", &quantity::count(processes.total as f64), "", &note);
         self.io(summary);
         self.network(summary);
+    }
+
+    /// What limited the run, where it was long enough to say.
+    fn bottleneck(&mut self, summary: &Summary) {
+        let found = summary.bottleneck.as_ref().filter(|found| found.method.is_some());
+        let Some(found) = found else { return };
+        let lines = wrap(&printable(&found.sentence), self.style.end() - LABEL_END);
+        let mut lines = lines.into_iter();
+        self.long_line("bottleneck", &lines.next().unwrap_or_default());
+        lines.for_each(|line| self.push(&format!("{:LABEL_END$}{line}", "")));
     }
 
     /// Cores used, and the parts of the CPU time.
@@ -265,7 +282,11 @@ impl SummaryText {
             }
             _ => None,
         };
-        let note = join(&[when, ceiling]);
+        // Of one process there is nothing to say.
+        let process = super::peak_memory::process(summary, style.units)
+            .filter(|_| summary.processes.total > 1)
+            .map(|process| printable(&process));
+        let note = join(&[when, ceiling, process]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
         let limit = summary.host.tight_memory_limit_bytes();
         let more = join(&[
@@ -621,6 +642,21 @@ mod tests {
             may_miss_processes: true,
             ..summary.processes
         };
+        summary.memory_peak_process = Some(crate::summary::PeakProcess {
+            pid: 4711,
+            name: "train.py".to_owned(),
+            bytes: gib(1.2) as u64,
+            at_seconds: 42.5,
+            is_at_peak: true,
+        });
+        summary.bottleneck = Some(crate::summary::Bottleneck {
+            kind: crate::summary::BottleneckKind::OneCore,
+            method: Some(Method::Sampled),
+            sentence: "Bound by one core: it used 1.67 of 4 cores; one at a time for 71 % of the \
+                       time; train.py (4 processes) had at least 98 % of the CPU time."
+                .to_owned(),
+            evidence: serde_json::Map::new(),
+        });
         summary.findings = vec![Finding {
             code: "x".to_owned(),
             severity: Severity::Warning,

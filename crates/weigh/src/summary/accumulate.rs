@@ -2,6 +2,7 @@
 //!
 //! Memory grows with the number of live processes, not with time.
 
+use super::core_time::CoreTime;
 use super::curve::Rate;
 use super::exited_usage::ExitedUsage;
 use super::gpus::{self, GpuAccumulator, RunRole};
@@ -15,9 +16,10 @@ use super::tools::Tools;
 use super::tree::{RunTree, high_water_read};
 use super::{
     MonitorCost, NamedProcess, Processes, Run, RunTotals, Summary, figures, findings, lossy,
+    peak_process,
 };
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp, RunTotalCpu};
-use crate::catalog::{Scope, SourceId};
+use crate::catalog::{FigureId, Scope, SourceId};
 use crate::model::live::LiveProcesses;
 use crate::model::{End, Facts, FaultSource, ProcessId, Tick, Usage};
 use crate::record::events::Victim;
@@ -35,6 +37,7 @@ pub struct Accumulator {
     /// CPU time of the run over time.
     pub(super) cores: Rate,
     pub(super) main_cores: Rate,
+    core_time: CoreTime,
     /// The run's task clock as last read.
     pub(super) clock: Option<f64>,
     /// The run's packets, when they are counted.
@@ -109,6 +112,7 @@ impl Accumulator {
             mains: manifest.mains(),
             cores: Rate::from_start(),
             main_cores: Rate::default(),
+            core_time: CoreTime::of(manifest.cores()),
             clock: None,
             packets: RunNetwork::default(),
             tcp: RunTcp::default(),
@@ -235,6 +239,7 @@ impl Accumulator {
         // reaped. Time of auto-reaped processes is lost on the way; the sum never decreases.
         self.cpu_from_processes = self.cpu_from_processes.max(self.cpu_summed());
         self.cores.add(self.cpu_so_far(), at);
+        self.core_time.add(self.cpu_so_far(), at);
         if let Some(main) = self.tree.main_cpu() {
             self.main_cores.add(main, at);
         }
@@ -299,7 +304,7 @@ impl Accumulator {
                 }
                 if let Some(size) = memory_peak_bytes {
                     let after = high_water_read(process);
-                    self.tree.largest_process.add_between(*size as f64, after, at);
+                    self.tree.raise_largest(*size, Some(after), at, process);
                 }
                 if let Some(process) = process.filter(|_| self.gpus.is_any()) {
                     self.gpus.exited.insert(id, process.name.clone());
@@ -512,13 +517,20 @@ impl Accumulator {
             phases,
             phase_statistics: statistics,
             monitor: self.monitor(duration),
+            bottleneck: None,
+            memory_peak_process: None,
             findings: Vec::new(),
         };
+        let peak = summary.figures.get(FigureId::MemoryPeak);
+        summary.memory_peak_process = peak.and_then(|peak| peak_process::of(&self, peak));
         lossy::weaken(&self, &mut summary);
         let (killing, cores) = (self.killing(), self.manifest.expected_cores);
         // The clocks of merged recordings differ, and so do the ends of their runs.
         let growth = self.memory_trend.steady().filter(|_| !self.manifest.is_merged());
         summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group, growth);
+        let shares = self.core_time.shares();
+        summary.bottleneck =
+            findings::bottleneck::of(&summary, &self.manifest, shares, &self.node, &self.group);
         summary
     }
 

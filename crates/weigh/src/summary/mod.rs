@@ -7,6 +7,7 @@
 mod accumulate;
 mod alive;
 mod by_figure;
+mod core_time;
 mod counter_delta;
 pub(crate) mod curve;
 mod device_counter_deltas;
@@ -23,6 +24,7 @@ pub(crate) mod main_exit;
 mod memory_growth;
 mod node;
 mod outcome;
+mod peak_process;
 pub mod phases;
 mod run_totals;
 pub(crate) mod sample_times;
@@ -39,9 +41,11 @@ use crate::catalog::all_groups;
 pub use accumulate::Accumulator;
 pub(crate) use curve::SHORTEST_WINDOW;
 pub use figure::{Figure, Figures, Method};
+pub use findings::bottleneck::{Bottleneck, BottleneckKind};
 pub use gpus::{GpuSummary, GpuUser};
 pub(crate) use lossy::process_cpu_method;
 pub use outcome::RunOutcome;
+pub use peak_process::PeakProcess;
 pub(crate) use run_totals::RunTotals;
 pub use tools::Tool;
 
@@ -84,6 +88,12 @@ pub struct Summary {
     pub phase_statistics: Vec<phases::PhaseStatistics>,
     /// What the monitor itself used.
     pub monitor: MonitorCost,
+    /// What limited it; null in summaries of older versions, and of merged recordings.
+    #[serde(default)]
+    pub bottleneck: Option<Bottleneck>,
+    /// The process that had the most memory at the peak; null when that is not known.
+    #[serde(default)]
+    pub memory_peak_process: Option<PeakProcess>,
     /// What it means.
     pub findings: Vec<Finding>,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::alive::{GaugePeaks, TreeSums, add};
 use super::curve::{Mean, Peak};
 use super::exited_usage::{ExitedCounts, ExitedUsage};
+use super::peak_process::PeakProcess;
 use super::upper_bounds::UpperBounds;
 use crate::model::live::{LiveProcess, LiveProcesses, ProcessValues};
 use crate::model::{ProcessId, Usage};
@@ -43,6 +44,10 @@ pub(super) struct RunTree {
     pub combined: GaugePeaks,
     /// The largest single process.
     pub largest_process: Peak,
+    /// Which process that is, and which had the most when the sums of PSS and of RSS were highest.
+    pub largest_holder: Option<PeakProcess>,
+    pub pss_holder: Option<PeakProcess>,
+    pub rss_holder: Option<PeakProcess>,
     /// The largest process that was reaped as the command itself, by `wait4`.
     pub main_maxrss: Peak,
     /// The largest of all others that weigh reaped, by `wait4`.
@@ -140,14 +145,9 @@ impl RunTree {
             }
             // A zombie has no memory left, and that proves nothing.
             if let Some(size) = now.peak_rss().filter(|size| *size > 0) {
-                match now.is_at_its_peak() {
-                    true => self.largest_process.add(size as f64, at),
-                    // It had been larger between the last reading of the mark and this one.
-                    false => {
-                        let after = was.high_water_read.unwrap_or(0.0);
-                        self.largest_process.add_between(size as f64, after, at);
-                    }
-                }
+                // It had been larger between the last reading of the mark and this one.
+                let after = (!now.is_at_its_peak()).then(|| was.high_water_read.unwrap_or(0.0));
+                self.raise_largest(size, after, at, Some(process));
                 if was.peak_rss().is_none_or(|before| size > before) {
                     self.largest_since_complete_tick =
                         self.largest_since_complete_tick.max(Some(size));
@@ -171,6 +171,27 @@ impl RunTree {
         }
     }
 
+    /// A process has this size, or had it at some time after that.
+    pub(super) fn raise_largest(
+        &mut self,
+        size: u64,
+        after: Option<f64>,
+        at: f64,
+        process: Option<&LiveProcess>,
+    ) {
+        let before = self.largest_process.value;
+        match after {
+            None => self.largest_process.add(size as f64, at),
+            Some(after) => self.largest_process.add_between(size as f64, after, at),
+        }
+        if self.largest_process.value > before {
+            match process {
+                Some(process) => PeakProcess::raise(&mut self.largest_holder, process, size, at),
+                None => self.largest_holder = None,
+            }
+        }
+    }
+
     fn raise_peaks(&mut self, live: &LiveProcesses, at: f64) {
         let (mut main, mut others, mut all) =
             (TreeSums::default(), TreeSums::default(), TreeSums::default());
@@ -186,7 +207,14 @@ impl RunTree {
         }
         main.raise_gauge_peaks(&mut self.main_peaks, at);
         others.raise_gauge_peaks(&mut self.descendants, at);
+        let before = self.combined;
         all.raise_gauge_peaks(&mut self.combined, at);
+        if self.combined.pss.value > before.pss.value {
+            self.name_holder(live, at, ProcessValues::pss_capped, |tree| &mut tree.pss_holder);
+        }
+        if self.combined.rss.value > before.rss.value {
+            self.name_holder(live, at, |one| one.memory.rss, |tree| &mut tree.rss_holder);
+        }
         if let Some(upper_bound) = upper_bound {
             self.note_upper_bound(upper_bound);
         }
@@ -195,6 +223,24 @@ impl RunTree {
         }
         if let Some(rss) = all.rss {
             self.mean_rss.add_memory(rss, at);
+        }
+    }
+
+    /// Notes which process has the most of a sum that is higher than before.
+    fn name_holder(
+        &mut self,
+        live: &LiveProcesses,
+        at: f64,
+        size: fn(&ProcessValues) -> Option<u64>,
+        holder: fn(&mut RunTree) -> &mut Option<PeakProcess>,
+    ) {
+        let sizes =
+            self.alive(live).filter_map(|process| Some((size(&process.values)?, process.id)));
+        let largest = sizes.max_by_key(|(bytes, _)| *bytes);
+        if let Some((bytes, id)) = largest
+            && let Some(process) = live.get(&id)
+        {
+            PeakProcess::raise(holder(self), process, bytes, at);
         }
     }
 

@@ -51,6 +51,8 @@ pub fn ellipsize_middle(text: &str, most: usize) -> String {
 /// Text in lines of at most `width` characters, wrapped after a space or a comma.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
+    // A number and its percent sign stay together.
+    let text = text.replace(" %", "\u{a0}%");
     for piece in text.split_inclusive([' ', ',']) {
         let last = lines.last_mut().filter(|line| {
             line.is_empty() || line.chars().count() + piece.trim_end().chars().count() <= width
@@ -60,7 +62,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             None => lines.push(piece.to_owned()),
         }
     }
-    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+    lines.into_iter().map(|line| line.trim_end().replace("\u{a0}%", " %")).collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,25 @@
-//! The short facts of a report: when and where, outcome, utilisation, hardware, cost.
+//! The short facts of a report: when and where, outcome and what limited it, utilisation, hardware,
+//! cost.
 
-use super::{Advice, Bar, Fact, PageHeader, Verdict, gpus};
+use super::{Advice, BOTTLENECK, Bar, Fact, PageHeader, Verdict, gpus};
 use crate::catalog::FigureId;
 use crate::model::signal_name;
 use crate::quantity::{self, Units};
 use crate::record::StopReason;
 use crate::record::{Manifest, Target};
 use crate::report::hardware as machine;
+use crate::report::peak_memory;
+use crate::report::phases::nested;
 use crate::report::text::measured_longer;
+use crate::summary::phases::PhaseStatistics;
 use crate::summary::{RunOutcome, Severity, Summary};
+use crate::text::ellipsize;
 
 const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
+
+/// The longest name of a phase in a sentence.
+const LONGEST_NAME: usize = 40;
 
 /// The header of every PDF page.
 pub(super) fn page_header(manifest: &Manifest, summary: &Summary) -> PageHeader {
@@ -72,13 +80,8 @@ pub(super) fn value(summary: &Summary, id: FigureId) -> Option<f64> {
     summary.figures.value(id)
 }
 
-/// The cores a run should use: those expected, or all it may use.
-fn cores(manifest: &Manifest) -> f64 {
-    manifest.expected_cores.unwrap_or(manifest.host.cores_allowed)
-}
-
 /// The outcome in one sentence.
-pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> Verdict {
+pub(super) fn verdict(summary: &Summary, units: Units) -> Verdict {
     let run = &summary.run;
     let mut after = quantity::seconds(run.duration_seconds);
     if let Some(measured) = measured_longer(run) {
@@ -99,20 +102,22 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         RunOutcome::MonitoringEnded(_) => format!("Monitored for {after}, still running"),
         RunOutcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
-    let busy = value(summary, FigureId::CpuCoresMean).map(|mean| {
-        let all = quantity::count(cores(manifest));
-        format!("it used {mean:.2} of {all} cores on average")
-    });
-    let peak = summary.figures.get(FigureId::MemoryPeak);
-    let memory = peak.and_then(|peak| peak.value).map(|value| {
-        let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
-        format!("its memory reached {bound}{}", quantity::bytes(value, units))
-    });
+    let bottleneck = summary.bottleneck.as_ref().map(|found| found.sentence.clone());
+    let memory = peak_memory::sentence(summary, units);
     let of_gpus = gpus::verdict(summary, units);
-    let used: Vec<String> = [busy, memory].into_iter().flatten().chain(of_gpus).collect();
-    let sentence = match used.is_empty() {
-        true => format!("{end}; what it used is not known."),
-        false => format!("{end}; {}.", used.join(", ")),
+    let is_anything_known =
+        value(summary, FigureId::CpuTime).is_some() || memory.is_some() || of_gpus.is_some();
+    let reasons = [
+        (BOTTLENECK, bottleneck),
+        ("Memory peak", memory),
+        ("GPUs", of_gpus),
+        ("Longest phase", longest_phase(summary)),
+    ];
+    let reasons = reasons.into_iter().filter_map(|(label, text)| Some(Fact::new(label, text?)));
+    let reasons = reasons.collect();
+    let sentence = match is_anything_known {
+        true => format!("{end}."),
+        false => format!("{end}; what it used is not known."),
     };
     let severity = match run.outcome() {
         RunOutcome::Success | RunOutcome::MonitoringEnded(_) => None,
@@ -120,7 +125,27 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         RunOutcome::NotRecorded => Some(Severity::Warning),
         RunOutcome::Failed(_) | RunOutcome::Killed(_) => Some(Severity::Problem),
     };
-    Verdict { severity, sentence }
+    let peak_process = peak_memory::process(summary, units);
+    Verdict { severity, sentence, reasons, peak_process }
+}
+
+/// The phase that took most of the time, of those that are in no other.
+fn longest_phase(summary: &Summary) -> Option<String> {
+    let named = summary.named_phases();
+    let outer = nested(&named).into_iter().filter(|(depth, _)| *depth == 0);
+    let phases: Vec<&PhaseStatistics> =
+        outer.map(|(_, named)| named).filter(|one| one.count > 0).collect();
+    let longest = phases
+        .iter()
+        .max_by(|one, other| one.covered_seconds.total_cmp(&other.covered_seconds))
+        .filter(|_| phases.len() > 1)?;
+    let (seconds, all) = (longest.covered_seconds, summary.run.measured());
+    let cpu = longest.figures.get(FigureId::CpuTime).and_then(|cpu| cpu.total);
+    let cores = cpu.filter(|_| seconds > 0.0).map(|cpu| cpu / seconds);
+    let cores = cores.map_or_else(String::new, |cores| format!(", {cores:.2} cores used"));
+    let share = quantity::ratio((seconds / all).min(1.0));
+    let (name, seconds) = (ellipsize(&longest.name, LONGEST_NAME), quantity::seconds(seconds));
+    Some(format!("{name}, {seconds} ({share} of the time){cores}."))
 }
 
 fn weight(severity: &Severity) -> u8 {
@@ -149,7 +174,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
 /// Utilisation of CPU, memory and GPUs.
 pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<Bar> {
     let bytes = |value: f64| quantity::bytes(value, units);
-    let all = cores(manifest);
+    let all = manifest.cores();
     let expected = if manifest.expected_cores.is_some() { " expected" } else { "" };
     let mean = value(summary, FigureId::CpuCoresMean);
     let peak = value(summary, FigureId::MemoryPeak);

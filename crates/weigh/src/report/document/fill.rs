@@ -35,7 +35,7 @@ impl Document {
             command: command.map(|words| typed(words.iter().map(String::as_str))),
             page_header: facts::page_header(manifest, summary),
             header: facts::header(manifest, summary),
-            verdict: facts::verdict(manifest, summary, units),
+            verdict: facts::verdict(summary, units),
             findings: facts::findings(summary),
             bars: facts::bars(manifest, summary, units),
             figures: figures.table,

@@ -19,7 +19,7 @@ pub(super) fn busy(summary: &Summary) -> Bar {
     let count = summary.gpus.iter().filter(|gpu| gpu.has_utilization()).count();
     let note = match value(summary, FigureId::GpusBusyMean) {
         Some(mean) if count == 1 => format!("one GPU, busy {} of the time", quantity::ratio(mean)),
-        Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
+        Some(mean) => format!("{mean:.2} of {count} busy on average"),
         None => NOT_MEASURED.to_owned(),
     };
     Bar { label: "GPU".to_owned(), share, note }
@@ -52,22 +52,23 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     Bar { label: "GPU memory".to_owned(), share, note }
 }
 
-/// The GPU part of the verdict: utilisation, and memory of the run.
-pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
+/// The GPU part of the verdict in a sentence: utilisation, and memory of the run.
+pub(super) fn verdict(summary: &Summary, units: Units) -> Option<String> {
     if !worth_reporting(summary) {
-        return Vec::new();
+        return None;
     }
     let count = summary.gpus.iter().filter(|gpu| gpu.has_utilization()).count();
     let busy = value(summary, FigureId::GpusBusyMean).map(|mean| match count {
-        1 => format!("its GPU was busy {} of the time", quantity::ratio(mean)),
-        _ => format!("{mean:.2} of {count} GPUs were busy on average"),
+        1 => format!("Busy {} of the time", quantity::ratio(mean)),
+        _ => format!("{mean:.2} of {count} GPUs busy on average"),
     });
     let peak = summary.figures.get(FigureId::GpuMemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
         let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
-        format!("its GPU memory reached {bound}{}", quantity::bytes(value, units))
+        format!("memory peak {bound}{}", quantity::bytes(value, units))
     });
-    [busy, memory].into_iter().flatten().collect()
+    let said: Vec<String> = [busy, memory].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| format!("{}.", said.join("; ")))
 }
 
 /// Model names of the GPUs with counts: those measured, or else those installed.

@@ -140,13 +140,20 @@ pub struct Fact {
 }
 
 /// The outcome of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Verdict {
     /// Its severity; `None` for success.
     pub severity: Option<Severity>,
     /// In one sentence.
     pub sentence: String,
+    /// What explains it: bottleneck, peak of memory, GPUs, longest phase; those that are known.
+    pub reasons: Vec<Fact>,
+    /// Which process had the most memory at the peak, in a few words.
+    pub peak_process: Option<String>,
 }
+
+/// The label of the reason that says what limited a run.
+pub(super) const BOTTLENECK: &str = "Bottleneck";
 
 /// Something found, and what to do about it.
 #[derive(Debug, Clone, PartialEq)]

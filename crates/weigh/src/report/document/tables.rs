@@ -64,7 +64,7 @@ pub(super) fn programs(summary: &Summary, units: Units) -> ReportTable {
                     themselves, without children; ~ marks the last sample, else it is the total. \
                     Unattributed is CPU time of the run that no sample found at a process: of \
                     processes too short to be sampled, and after the last sample of others. \
-                    Together is the largest sum of their sizes at one time, with shared pages \
+                    The combined peak is the largest sum of their sizes at one time, with shared pages \
                     divided where known. A process that called exec is counted for both programs."
         .to_owned();
     if let Some(others) = summary.tools.last().filter(|last| last.is_others()) {
@@ -74,10 +74,10 @@ pub(super) fn programs(summary: &Summary, units: Units) -> ReportTable {
     let columns = vec![
         ReportColumn::text("Program"),
         ReportColumn::number("Processes"),
-        ReportColumn::number("At once"),
+        ReportColumn::number("At a time"),
         ReportColumn::number("CPU time"),
-        ReportColumn::number("Largest"),
-        ReportColumn::number("Together"),
+        ReportColumn::number("Largest process"),
+        ReportColumn::number("Combined peak"),
     ];
     let row = |tool: &Tool| {
         let most = tool.instances_peak.map(|most| most as f64);
@@ -124,7 +124,7 @@ pub(super) fn processes(
         ReportColumn::number("PID"),
         ReportColumn::text("Name"),
         ReportColumn::number("CPU time"),
-        ReportColumn::number("Largest"),
+        ReportColumn::number("Memory, peak"),
         ReportColumn::number("Read"),
         ReportColumn::number("Written"),
         ReportColumn::number("Started"),

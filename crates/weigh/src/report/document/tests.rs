@@ -30,8 +30,7 @@ fn report_shows_duration_and_longer_measured_time() {
     assert!(text.starts_with("weigh: work · exit 0 · 500 ms, measured for 4.00 s\n"), "{text}");
     let document = Document::of(&manifest, &summary, &participants, Vec::new(), Units::Binary);
     let sentence = &document.verdict.sentence;
-    let begin = "Succeeded (exit 0) after 500 ms and was measured for 4.00 s; it used 1.00 of 4";
-    assert!(sentence.starts_with(begin), "{sentence}");
+    assert_eq!(sentence, "Succeeded (exit 0) after 500 ms and was measured for 4.00 s.");
     assert_eq!(fact(&document.header, "Duration"), "500 ms");
     assert_eq!(fact(&document.header, "Measured for"), "4.00 s");
     let exited = &table(&document, "processes").rows[0];
@@ -78,9 +77,20 @@ fn successful_run_says_so_in_its_verdict() {
     ended_well(&mut run);
     let document = document(run);
     assert_eq!(
-        document.verdict.sentence,
-        "Succeeded (exit 0) after 8.00 s; it used 2.00 of 4 cores on average, its memory \
-         reached 512 MiB."
+        (document.verdict.severity, document.verdict.sentence.as_str()),
+        (None, "Succeeded (exit 0) after 8.00 s.")
+    );
+    let reasons = document.verdict.reasons.iter();
+    let reasons: Vec<_> = reasons.map(|fact| (fact.label.as_str(), fact.value.as_str())).collect();
+    assert_eq!(
+        reasons,
+        [
+            (
+                "Bottleneck",
+                "No single bottleneck: it used 2.00 of 4 cores; several cores 100 % of the time."
+            ),
+            ("Memory peak", "512 MiB at 1.00 s; all of it in work (10).")
+        ]
     );
     assert_eq!(
         (document.title.as_str(), document.command.as_deref()),
@@ -140,7 +150,7 @@ fn run_without_recorded_end_reports_what_is_known() {
     let document = document(ordinary());
     assert_eq!(document.verdict.severity, Some(Severity::Warning));
     assert!(
-        document.verdict.sentence.starts_with("Its end is not recorded (it is known for 8.00 s); "),
+        document.verdict.sentence.starts_with("Its end is not recorded (it is known for 8.00 s)."),
         "{}",
         document.verdict.sentence
     );

@@ -287,7 +287,7 @@ impl HtmlChart<'_> {
 /// The column of the figures that says where a value comes from.
 const SOURCE: &str = "Source";
 /// Columns of programs and phases with a bar behind each value.
-const WITH_BARS: [&str; 4] = ["Total", "CPU time", "Memory, peak", "Together"];
+const WITH_BARS: [&str; 4] = ["Total", "CPU time", "Memory, peak", "Combined peak"];
 /// Columns whose cells are times of the run: links to them.
 const MOMENTS: [&str; 2] = ["When", "At"];
 /// Longer cells are folded.

@@ -67,7 +67,11 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     let x = LEFT + STRIPE + PADDING + composer.faces.width(label, style) + 12.0;
     let width = LEFT + WIDTH - PADDING - x;
     let lines = composer.faces.wrap(&verdict.sentence, VERDICT, width, MAX_LINES);
-    let height = lines.len().max(1) as f32 * VERDICT.leading() + 2.0 * PADDING;
+    let reasons = verdict.reasons.iter().map(|fact| format!("{}: {}", fact.label, fact.value));
+    let reasons: Vec<String> =
+        reasons.flat_map(|one| composer.faces.wrap(&one, SENTENCE, width, MAX_LINES)).collect();
+    let outcome_height = lines.len().max(1) as f32 * VERDICT.leading();
+    let height = outcome_height + reasons.len() as f32 * SENTENCE.leading() + 2.0 * PADDING;
     composer.ensure_space(height);
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height };
     let items = &mut composer.sheet().items;
@@ -78,6 +82,10 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     for (row, line) in lines.into_iter().enumerate() {
         let y = area.y + PADDING + row as f32 * VERDICT.leading();
         composer.sheet().text(x, y, VERDICT, line);
+    }
+    for (row, line) in reasons.into_iter().enumerate() {
+        let y = area.y + PADDING + outcome_height + row as f32 * SENTENCE.leading();
+        composer.sheet().text(x, y, SENTENCE, line);
     }
     composer.y = area.y + height;
 }

@@ -15,7 +15,7 @@ pub(super) fn bare() -> Document {
         command: None,
         page_header: PageHeader { job: String::new(), user: None, nodes: 0, date: String::new() },
         header: Vec::new(),
-        verdict: Verdict { severity: None, sentence: String::new() },
+        verdict: Verdict::default(),
         findings: Vec::new(),
         bars: Vec::new(),
         figures: table("figures", "Figures", &["Figure", "Value#"], Vec::new()),
@@ -56,8 +56,17 @@ pub(super) fn rich() -> Document {
         ]),
         verdict: Verdict {
             severity: Some(Severity::Warning),
-            sentence: "It ended well, but half of the 16 cores it had were idle most of the time."
-                .to_owned(),
+            sentence: "Succeeded (exit 0) after 1 h 12 min.".to_owned(),
+            reasons: facts(&[
+                (
+                    "Bottleneck",
+                    "No single bottleneck: it used 7.70 of 16 cores; one core 40 % of the time, \
+                     all cores 30 % of the time; align (64 processes) had at least 81 % of the CPU \
+                     time.",
+                ),
+                ("Memory peak", "53.1 GiB at 52 min 00 s; align (4711) had 1.20 GiB of it."),
+            ]),
+            peak_process: None,
         },
         findings: findings(),
         bars: vec![

@@ -2,6 +2,7 @@
 //!
 //! A rule reports only what is certain enough to be worth a person's time.
 
+pub(super) mod bottleneck;
 mod free_space;
 mod gpus;
 mod memory_growth;

@@ -18,14 +18,14 @@ use crate::quantity::{self, Units};
 /// done at all; that some task waits for a CPU is normal where all of them are used.
 const MEMORY_FULL: f64 = 0.05;
 pub(super) const IO_FULL: f64 = 0.2;
-const CPU_SOME: f64 = 0.5;
+pub(super) const CPU_SOME: f64 = 0.5;
 
 /// On a machine that is less busy, a task that waits is bound to a CPU, and others are free.
-const BUSY: f64 = 0.9;
+pub(super) const BUSY: f64 = 0.9;
 
 /// Shares of the machine's CPU time from which it is the run that kept its CPUs busy, and below
 /// which it is other processes.
-const OWN_SHARE: f64 = 0.9;
+pub(super) const OWN_SHARE: f64 = 0.9;
 const OTHERS_SHARE: f64 = 0.5;
 
 /// Pages that are swapped back in were needed; those that are only swapped out were not.
@@ -204,11 +204,15 @@ enum PressureCause {
     Others,
 }
 
-fn swapping(node: &Node) -> Option<Finding> {
+/// Bytes that the machine has swapped in and out, where so many were that it matters.
+pub(super) fn has_swapped(node: &Node) -> Option<(f64, f64)> {
     let (swapped_in, swapped_out) = (node.swapped_in.total()?, node.swapped_out.total()?);
-    if swapped_in < SWAPPED_IN || swapped_in + swapped_out < SWAPPED {
-        return None;
-    }
+    let matters = swapped_in >= SWAPPED_IN && swapped_in + swapped_out >= SWAPPED;
+    matters.then_some((swapped_in, swapped_out))
+}
+
+fn swapping(node: &Node) -> Option<Finding> {
+    let (swapped_in, swapped_out) = has_swapped(node)?;
     let bytes = |value: f64| quantity::bytes(value, Units::Binary);
     finding(
         "memory.swapping",

@@ -47,9 +47,8 @@ fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
 #[test]
 fn gpus_used_by_the_run_are_in_verdict_bars_and_figures() {
     let document = on_gpus(2, 3 * GIB, Some(0.5));
-    let sentence = &document.verdict.sentence;
-    let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached at least 6.00 GiB.";
-    assert!(sentence.ends_with(end), "{sentence}");
+    let of_gpus = document.verdict.reasons.iter().find(|reason| reason.label == "GPUs").unwrap();
+    assert_eq!(of_gpus.value, "1.00 of 2 busy on average; memory peak at least 6.00 GiB.");
     assert_eq!(
         (document.bars[3].share, document.bars[3].note.as_str()),
         (Some(6.0 / 160.0), "6.00 GiB of the run's at its peak, 80.0 GiB in all, of 160 GiB")
@@ -67,7 +66,7 @@ fn gpus_used_by_the_run_are_in_verdict_bars_and_figures() {
 #[test]
 fn gpu_that_only_drives_the_desktop_is_not_reported() {
     let document = on_gpus(1, 0, None);
-    assert!(!document.verdict.sentence.contains("GPU"), "{}", document.verdict.sentence);
+    assert!(document.verdict.reasons.iter().all(|reason| reason.label != "GPUs"));
     assert!(!github(&document).contains("**GPU"));
     assert!(document.important().all(|row| !row[0].text.contains("GPU")));
 }

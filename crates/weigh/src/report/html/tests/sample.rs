@@ -258,7 +258,12 @@ pub(super) fn document() -> Document {
         ]),
         verdict: Verdict {
             severity: Some(Severity::Warning),
-            sentence: "The run succeeded and used 93 % of its memory limit.".to_owned(),
+            sentence: "Succeeded (exit 0) after 5 min 00 s.".to_owned(),
+            reasons: facts(&[
+                ("Bottleneck", "CPU-bound: it used 3.90 of 4 cores."),
+                ("Memory peak", &format!("3.72 GiB at 61.00 s; all of it in {EVIL} (4711).")),
+            ]),
+            peak_process: None,
         },
         findings: vec![
             advice(

@@ -59,6 +59,25 @@ pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Fin
     .collect()
 }
 
+/// The GPUs that a run used.
+#[derive(Debug, Clone)]
+pub(super) struct UsedGpus {
+    /// Their utilization on average.
+    pub(super) busy: f64,
+    pub(super) count: usize,
+    /// Their names, in a few words.
+    pub(super) named: String,
+}
+
+/// Those that the run used and whose utilization is known.
+pub(super) fn used_gpus(summary: &Summary) -> Option<UsedGpus> {
+    let used = RunGpus { all: &summary.gpus }.used().into_iter();
+    let (gpus, means): (Vec<&GpuSummary>, Vec<f64>) =
+        used.filter_map(|gpu| Some((gpu, gpu.utilization_mean_ratio?))).unzip();
+    let busy = means.iter().sum::<f64>() / means.len() as f64;
+    (!gpus.is_empty()).then(|| UsedGpus { busy, count: gpus.len(), named: named(&gpus) })
+}
+
 /// The command for a GPU, by vendor: Intel's have none of these values.
 fn by_vendor(gpu: &GpuSummary, nvidia: &'static str, amd: &'static str) -> &'static str {
     if name_there(&gpu.is.name).starts_with("amd") { amd } else { nvidia }
