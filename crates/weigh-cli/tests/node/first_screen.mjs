@@ -10,6 +10,9 @@ await browse(async (open) => {
       const box = await page.locator(part).boundingBox();
       assert.ok(box.y >= 0 && box.y + box.height <= 800, `${part} ends at ${box.y + box.height}`);
     }
+    // What limited the run, when its memory peaked, and which process had it.
+    const verdict = (await page.locator(".verdict").textContent()).replace(/\s+/g, " ");
+    assert.match(verdict, /Bottleneck \S.+ Memory peak .*\d \S+ (at|between|before) .+ \(\d+\)/, verdict);
     // How many findings are above them depends on the machine: at least their curves begin.
     for (const part of ["#chart-cpu svg.chart", "#chart-memory svg.chart"]) {
       const box = await page.locator(part).boundingBox();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accumulate::Accumulator;
 use super::figure::Figure;
-use crate::model::live::{LiveProcess, is_near};
+use crate::model::live::LiveProcess;
 
 /// The process with the most memory at the peak of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -46,14 +46,11 @@ pub(super) fn of(run: &Accumulator, peak: &Figure) -> Option<PeakProcess> {
         Some(_) => (tree.combined.pss, &tree.pss_holder),
         None => (tree.combined.rss, &tree.rss_holder),
     };
-    let largest = tree.largest_process.value.unwrap_or(0.0);
     let is_sum = sum.value == Some(value);
-    // `ru_maxrss` has a size, and no process: it may be of a child that was reaped before. As large
-    // as the largest that was sampled, it is that one.
-    let is_largest = largest == value || is_near(value as u64, largest as u64);
-    let is_alone = tree.total <= 1 && !run.may_miss_processes();
-    let holder = if is_sum || !(is_largest || is_alone) { of_sum } else { &tree.largest_holder };
-    let is_at_peak = is_sum || is_largest || is_alone;
+    // `ru_maxrss` has a size, and no process: it may be of a child that was reaped before.
+    let is_largest = tree.largest_process.value == Some(value);
+    let is_at_peak = is_sum || is_largest;
+    let holder = if is_largest && !is_sum { &tree.largest_holder } else { of_sum };
     Some(PeakProcess { is_at_peak, ..holder.clone()? })
 }
 

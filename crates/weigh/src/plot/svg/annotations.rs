@@ -3,7 +3,7 @@
 use super::pen::{Pen, width_of};
 use super::{FONT_SIZE, PlotArea};
 use crate::plot::chart::{Chart, ChartForm, Timeline};
-use crate::text::{ellipsize, printable};
+use crate::text::{ellipsize, ellipsize_middle, printable};
 
 /// The height of a row of labels.
 pub(super) const ROW: f64 = 14.0;
@@ -64,7 +64,8 @@ const BETWEEN: f64 = 8.0;
 const EDGE: f64 = 3.0;
 
 /// Where names go, from left to right. One that is wider than its band reaches into the band after
-/// or before it, as far as the name there leaves space; else it is cut.
+/// or before it, as far as the name there leaves space; else it is cut in the middle, because names
+/// of phases often differ at their end.
 fn placed(spans: &[NamedSpan], left: f64, right: f64) -> Vec<(f64, String)> {
     let mut free = left;
     let mut names = Vec::new();
@@ -80,7 +81,8 @@ fn placed(spans: &[NamedSpan], left: f64, right: f64) -> Vec<(f64, String)> {
         } else if before >= free {
             Some((before, name.clone()))
         } else {
-            fitting(name, to - EDGE - begin).map(|name| (begin, name))
+            let letters = letters(to - EDGE - begin);
+            (letters >= FEWEST).then(|| (begin, ellipsize_middle(name, letters)))
         };
         if let Some((x, name)) = &found {
             free = x + width_of(name, FONT_SIZE) + BETWEEN;
@@ -96,8 +98,16 @@ fn fitting(name: &str, space: f64) -> Option<String> {
     if width_of(&name, FONT_SIZE) <= space {
         return Some(name);
     }
-    let letters = (space / (0.63 * FONT_SIZE)) as usize;
-    (letters >= 3).then(|| ellipsize(&name, letters))
+    let letters = letters(space);
+    (letters >= FEWEST).then(|| ellipsize(&name, letters))
+}
+
+/// With fewer letters a name is not shown.
+const FEWEST: usize = 3;
+
+/// How many letters fit.
+fn letters(space: f64) -> usize {
+    (space / (0.63 * FONT_SIZE)) as usize
 }
 
 /// Marks of the user.
@@ -200,6 +210,8 @@ mod tests {
             .map(|n| (f64::from(n) * 30.0, f64::from(n) * 30.0 + 30.0, "preprocess"))
             .collect();
         let placed = names(&narrow);
+        let cut: Vec<(f64, f64, &str)> = vec![(0.0, 40.0, "epoch 11"), (40.0, 80.0, "epoch 12")];
+        assert_eq!(texts(&names(&cut)), ["e…11", "epoch 12"], "names differ at their end");
         for two in placed.windows(2) {
             assert!(two[1].0 >= two[0].0 + width_of(&two[0].1, FONT_SIZE), "{placed:?}");
         }

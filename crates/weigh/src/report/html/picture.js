@@ -30,8 +30,25 @@ function widthOf(text) {
 /** As much of a name as fits; empty when that is too little. */
 function fitting(name, room) {
   if (widthOf(name) <= room) return name;
-  const letters = Math.floor(room / (0.63 * LETTER));
-  return letters >= 3 ? `${[...name].slice(0, letters - 1).join("").trimEnd()}\u2026` : "";
+  const letters = lettersIn(room);
+  return letters >= FEWEST ? `${[...name].slice(0, letters - 1).join("").trimEnd()}\u2026` : "";
+}
+
+/** With fewer letters a name is not shown. */
+const FEWEST = 3;
+
+/** How many letters fit. */
+function lettersIn(room) {
+  return Math.floor(room / (0.63 * LETTER));
+}
+
+/** The begin and the end of a name. */
+function cutInside(name, letters) {
+  const all = [...name];
+  if (letters < FEWEST || all.length <= letters) return letters < FEWEST ? "" : name;
+  const first = Math.floor(((letters - 1) * 2) / 5);
+  const [begin, end] = [all.slice(0, first), all.slice(all.length - (letters - 1 - first))];
+  return `${begin.join("").trimEnd()}\u2026${end.join("").trimStart()}`;
 }
 
 /** The height of a row of labels above the curves. */
@@ -72,7 +89,8 @@ const EDGE = 3;
 
 /**
  * Where names go, from left to right. One that is wider than its band reaches into the band after
- * or before it, as far as the name there leaves space; else it is cut.
+ * or before it, as far as the name there leaves space; else it is cut in the middle, because names
+ * of phases often differ at their end.
  */
 function placed(spans, left, right) {
   let free = left;
@@ -83,7 +101,7 @@ function placed(spans, left, right) {
     const before = to - EDGE - width;
     let found = [begin, name];
     if (begin + width > Math.max(reach, to) - EDGE) {
-      found = before >= free ? [before, name] : [begin, fitting(name, to - EDGE - begin)];
+      found = before >= free ? [before, name] : [begin, cutInside(name, lettersIn(to - EDGE - begin))];
     }
     if (!found[1]) return [];
     free = found[0] + widthOf(found[1]) + BETWEEN;
