@@ -12,7 +12,7 @@
 //! | all waited for memory, [`WAITED`] of the time | memory |
 //! | the GPUs that it used were busy, [`GPU_BUSY`] of the time | GPU |
 //! | all cores were used, [`MOST`] of the time | CPU |
-//! | the machine's CPUs were busy, some tasks waited for one, and others had a part of them | contended |
+//! | the machine's CPUs were busy, others had a part of them, and some task waited for one, [`WAITED`] of the time | contended |
 //! | one core was used, [`MOST`] of the time | one core |
 //! | all waited for storage, [`WAITED`] of the time, and the run used storage | storage |
 //! | the machine swapped, and its memory pressure is not known | memory |
@@ -30,7 +30,7 @@ use super::super::group::CgroupUsage;
 use super::super::node::Node;
 use super::super::{Summary, Tool};
 use super::gpus::{UsedGpus, used_gpus};
-use super::pressure::{BUSY, CPU_SOME, OWN_SHARE, has_swapped};
+use super::pressure::{BUSY, OWN_SHARE, has_swapped};
 use super::value;
 use crate::catalog::FigureId;
 use crate::quantity;
@@ -81,7 +81,8 @@ const SHORTEST: f64 = 1.0;
 /// Most of the time.
 const MOST: f64 = 0.5;
 
-/// While everything waits nothing is done: less than most of the time matters.
+/// While everything waits nothing is done: less than most of the time matters. Two programs that
+/// have a CPU each wait for less, too.
 const WAITED: f64 = 0.2;
 
 /// GPUs are idle between two kernels also where they are the limit.
@@ -145,7 +146,7 @@ impl BottleneckEvidence {
     fn is_contended(&self, shares: CoreShares) -> bool {
         shares.none < MOST
             && self.machine_busy >= Some(BUSY)
-            && self.cpu_waited >= Some(CPU_SOME)
+            && self.cpu_waited >= Some(WAITED)
             && self.own_share.is_some_and(|share| share < OWN_SHARE)
     }
 
@@ -398,7 +399,7 @@ mod tests {
         let mixed = evidence(1.6, [0.3, 0.3, 0.3]);
         let busy = |one: BottleneckEvidence| BottleneckEvidence {
             machine_busy: Some(0.98),
-            cpu_waited: Some(0.9),
+            cpu_waited: Some(0.2),
             own_share: Some(0.4),
             ..one
         };

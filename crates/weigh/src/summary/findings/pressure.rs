@@ -18,7 +18,7 @@ use crate::quantity::{self, Units};
 /// done at all; that some task waits for a CPU is normal where all of them are used.
 const MEMORY_FULL: f64 = 0.05;
 pub(super) const IO_FULL: f64 = 0.2;
-pub(super) const CPU_SOME: f64 = 0.5;
+const CPU_SOME: f64 = 0.5;
 
 /// On a machine that is less busy, a task that waits is bound to a CPU, and others are free.
 pub(super) const BUSY: f64 = 0.9;
