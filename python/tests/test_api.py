@@ -123,9 +123,34 @@ def test_snapshot_is_flat_while_it_goes_on():
         assert all(isinstance(value, float) for value in now.values())
         assert now["cpu/time_seconds"] >= 0.04 and now["memory/peak_bytes"] > 1 << 20
         assert run.snapshot()["duration_seconds"] > now["duration_seconds"]
+    assert not [key for key in run.snapshot() if key.startswith("now/")], "nothing is used any more"
     assert run.directory is None
     with pytest.raises(weigh.Error, match="not recorded"):
         run.table("process")
+
+
+def test_snapshot_has_what_is_used_now_and_what_was_used_so_far():
+    with weigh.track(record=False) as run:
+        held = bytearray(b"x") * (64 << 20)
+        full = run.snapshot()
+        del held
+        burn(0.3)
+        empty = run.snapshot()
+    assert full["now/memory_bytes"] - empty["now/memory_bytes"] > 60 << 20
+    assert empty["memory/peak_bytes"] >= full["now/memory_bytes"]
+    assert empty["now/processes"] == 1.0 and empty["now/threads"] >= 2.0
+    assert 0 < empty["now/cpu_cores"] <= empty["limit/cores"] + 0.1
+    assert empty["limit/memory_bytes"] > 1 << 28
+    # Without a GPU nothing is known of it, and that is not 0.
+    if run.figures.gpu_memory_peak.value is None:
+        assert not [key for key in empty if key.startswith(("gpu/", "gpus/", "now/gpu"))]
+
+
+def test_snapshot_of_what_is_not_collected_has_no_key():
+    with weigh.track(record=False, skip=["process"]) as run:
+        now = run.snapshot()
+    assert "now/memory_bytes" not in now and "now/processes" not in now
+    assert now["duration_seconds"] > 0
 
 
 def test_command_is_run_and_measured():

@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -51,21 +53,79 @@ def test_phases_of_workers_are_in_the_recording_of_the_parent(method, kind):
         else:
             with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
                 assert list(pool.map(work, range(6))) == list(range(6))
-    if method == "forkserver":
-        # It may have been started before the run, without its variables.
-        assert names(run.directory) in ([], ["work"] * 6)
-    else:
-        assert names(run.directory) == ["work"] * 6
+    assert names(run.directory) == ["work"] * 6
     assert_written_once(run.directory)
     assert run.summary["run"]["complete"]
 
 
-def test_joblib_workers_are_measured():
-    joblib = pytest.importorskip("joblib")
+def test_fork_server_that_is_older_than_the_run_sends_phases_to_it():
+    context = multiprocessing.get_context("forkserver")
+
+    def phases_of_a_pool():
+        with context.Pool(1) as pool:
+            pool.map(work, range(2))
+
+    phases_of_a_pool()
+    runs = []
+    for _ in range(2):
+        with weigh.track() as run:
+            phases_of_a_pool()
+        runs.append(run)
+    phases_of_a_pool()
+    assert [names(run.directory) for run in runs] == [["work"] * 2] * 2
+
+
+def test_worker_with_a_run_of_its_own_belongs_to_the_parent_again_after_it():
     with weigh.track() as run:
-        with joblib.parallel_backend("multiprocessing", n_jobs=2):
-            assert joblib.Parallel()(joblib.delayed(work)(n) for n in range(4)) == [0, 1, 2, 3]
-    assert names(run.directory) == ["work"] * 4
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.map(own_run, ["own"]) == [["of its own"]]
+    assert names(run.directory) == ["after"]
+
+
+def own_run(directory):
+    with weigh.track(output=directory), weigh.phase("of its own"):
+        pass
+    with weigh.phase("after"):
+        pass
+    return names(directory)
+
+
+# Workers of joblib import the program, so its main part is guarded.
+JOBLIB = """
+import json, os, sys
+import joblib, weigh
+
+def work(n):
+    with weigh.phase("work", n=n):
+        return os.getpid()
+
+def main():
+    with weigh.track(output="rec") as run:
+        parallel = joblib.Parallel(n_jobs=2, backend=sys.argv[1])
+        workers = parallel(joblib.delayed(work)(n) for n in range(4))
+    seen = run.table("process").to_pyarrow()["pid"].to_pylist()
+    print(json.dumps({"workers": workers, "main": os.getpid(), "seen": seen}))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("backend", "method"), [("loky", ""), *(("multiprocessing", method) for method in METHODS)]
+)
+def test_joblib_workers_are_measured_and_send_their_phases(backend, method):
+    pytest.importorskip("joblib")
+    pytest.importorskip("pyarrow")
+    Path("program.py").write_text(JOBLIB)
+    done = subprocess.run(
+        [sys.executable, "program.py", backend], check=True, capture_output=True, text=True,
+        env={**os.environ, **({"JOBLIB_START_METHOD": method} if method else {})},
+    )
+    found = json.loads(done.stdout)
+    assert names("rec") == ["work"] * 4
+    assert found["main"] not in found["workers"]
+    assert set(found["workers"]) <= set(found["seen"])
 
 
 def test_child_that_leaves_the_with_statement_ends_nothing():
@@ -125,6 +185,62 @@ def test_fork_in_a_thread():
             thread.join()
     assert codes == [0] * 8 and names(run.directory) == ["work"] * 8
     assert_written_once(run.directory)
+
+
+FORKS = 20
+
+
+def test_fork_while_other_threads_and_the_sampler_hold_locks():
+    over = threading.Event()
+
+    def snapshots(run):
+        while not over.is_set():
+            run.snapshot()
+
+    with weigh.track(interval=0.001) as run:
+        threads = [threading.Thread(target=snapshots, args=(run,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        codes = []
+        for n in range(FORKS):
+            pid = os.fork()
+            if pid == 0:
+                # A deadlock ends the child, and the test fails.
+                signal.alarm(30)
+                work(n)
+                run.mark("of a child")
+                run.stop()
+                run._session = None
+                gc.collect()
+                with weigh.track(record=False) as own:
+                    is_own = own.snapshot()["duration_seconds"] > 0
+                os._exit(0 if is_own else 1)
+            codes.append(exit_code(pid))
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert codes == [0] * FORKS
+    assert names(run.directory) == ["work"] * FORKS
+    marks = [one["text"] for one in entries(run.directory) if one["event"] == "mark"]
+    assert sorted(marks) == ["done"] * FORKS + ["of a child"] * FORKS
+    assert_written_once(run.directory)
+
+
+def test_program_that_replaces_itself_leaves_a_recording_and_does_not_hang():
+    after = "import weigh; weigh.mark('after'); weigh.phase('after').begin(); print('done')"
+    script = f"""
+import os, sys, weigh
+run = weigh.track(output="rec").start()
+run.mark("before")
+# Another thread writes it, which ends with this program.
+while '"event":"mark"' not in open("rec/events.jsonl").read():
+    pass
+os.execv(sys.executable, [sys.executable, "-c", {after!r}])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    assert not weigh.open("rec").summary["run"]["complete"]
+    assert [one["text"] for one in entries("rec") if one["event"] == "mark"] == ["before"]
 
 
 def test_exec_in_a_child_leaves_no_descriptor_behind():
@@ -208,6 +324,27 @@ print(run.warnings, run.summary["monitor"]["faults"])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "File too large" in done.stdout or "full" in done.stdout, done.stdout
+
+
+def test_disk_that_is_full_leaves_the_figures_and_a_warning():
+    script = """
+import weigh
+with weigh.track(interval=0.001, output="small/rec") as run:
+    for n in range(4000):
+        run.mark("x" * 50)
+    while run.snapshot()["duration_seconds"] < 0.3:
+        pass
+assert run.figures.cpu_time.value > 0
+print(run.warnings, run.summary["monitor"]["faults"])
+"""
+    os.mkdir("small")
+    mount = "mount -t tmpfs -o size=64k tmpfs small"
+    mounted = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+    if not shutil.which("unshare") or subprocess.run([*mounted, "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here: root is needed")
+    done = subprocess.run([*mounted, sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "No space left" in done.stdout or "full" in done.stdout, done.stdout
 
 
 def resident():

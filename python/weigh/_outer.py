@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import sys
 import time
 
 from . import _native
@@ -54,7 +55,37 @@ def _log(error: Exception) -> None:
     logging.getLogger("weigh").debug("not recorded: %s", error)
 
 
+# What multiprocessing copies to its workers, under this name.
+_CONFIG = "weigh_run"
+
+
+def _worker_config() -> dict[str, object]:
+    """What ``multiprocessing`` copies from a process to its workers, whatever starts them.
+
+    The environment is not enough: a fork server keeps the one that it was started with, and a run
+    that begins later is not in it. The attribute is private, so its absence is no error.
+    """
+    module = sys.modules.get("multiprocessing.process")
+    config = getattr(module and module.current_process(), "_config", None)
+    return config if isinstance(config, dict) else {}
+
+
+def shown_to_workers() -> str | None:
+    """The run that workers of this process belong to, and this process, if it is a worker."""
+    directory = _worker_config().get(_CONFIG)
+    return directory if isinstance(directory, str) else None
+
+
+def show_to_workers(directory: str | None) -> None:
+    """Workers that are started from now on belong to this run, or to none."""
+    config = _worker_config()
+    if directory is not None:
+        config[_CONFIG] = directory
+    else:
+        config.pop(_CONFIG, None)
+
+
 def outer() -> Outer | None:
-    """The run that $WEIGH_RUN names."""
-    directory = os.environ.get("WEIGH_RUN")
+    """The run of the process that started this one, or that $WEIGH_RUN names."""
+    directory = shown_to_workers() or os.environ.get("WEIGH_RUN")
     return Outer(directory) if directory else None

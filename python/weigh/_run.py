@@ -7,6 +7,7 @@ that it has inherited is left alone for ever. Its phases and marks are sent to t
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -25,9 +26,9 @@ Begin = Callable[[Settings], _native.Session]
 _active: list[Run] = []
 _lock = threading.Lock()
 
-# What the variables were before the first run.
+# What the variables were before the first run, and what was shown to workers.
 _VARIABLES = ("WEIGH_RUN", "WEIGH_INBOX", "WEIGH_PHASE")
-_before: dict[str, str | None] | None = None
+_before: tuple[dict[str, str | None], str | None] | None = None
 
 
 class Run(Results, Scope):
@@ -139,11 +140,19 @@ class Run(Results, Scope):
             target.send_mark(type, encoded(data))
 
     def snapshot(self) -> dict[str, float]:
-        """What it has used up to now, for a logger: ``{"cpu/cores": 3.9, …}``.
+        """What it uses now, and has used so far, for a logger.
 
-        Names are stable; what is not known has none.
+            {"now/cpu_cores": 3.9, "now/memory_bytes": 1.2e9, "memory/peak_bytes": 2.1e9, …}
+
+        Values of this moment begin with ``now/``; after the end there are none. Cores are a mean
+        since the last snapshot that is at least a second old. Names are stable, and what is not
+        known has none: it is never 0.
         """
-        return flat(self.summary)
+        session = self._session
+        if session is not None and self._owner == os.getpid():
+            summary, now = session.snapshot_with_values()
+            return flat(json.loads(summary), now or {})
+        return flat(self.summary, {})
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until what is measured has ended: a command, or attached processes.
@@ -258,17 +267,22 @@ def _publish() -> None:
     global _before
     shown = [run for run in _active if run._inherit and run._directory is not None]
     if not shown:
-        for name, value in (_before or {}).items():
-            _set(name, value)
+        if _before is not None:
+            variables, workers = _before
+            for name, value in variables.items():
+                _set(name, value)
+            _outer.show_to_workers(workers)
         _before = None
         return
     if _before is None:
-        _before = {name: os.environ.get(name) for name in _VARIABLES}
+        variables = {name: os.environ.get(name) for name in _VARIABLES}
+        _before = (variables, _outer.shown_to_workers())
     directory = os.path.abspath(shown[-1]._directory or "")
     _set("WEIGH_RUN", directory)
     _set("WEIGH_INBOX", os.path.join(directory, "inbox"))
     # A phase of the run around this one.
     _set("WEIGH_PHASE", None)
+    _outer.show_to_workers(directory)
 
 
 def _set(name: str, value: str | None) -> None:

@@ -1,7 +1,12 @@
-"""A summary as a flat dict of floats, for loggers."""
+"""A run at this moment as a flat dict of floats, for loggers.
+
+Names are stable. What is not known has no name: a logger would draw a 0 as a measurement, and some
+refuse NaN.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 # What each GPU has in a summary, and its key.
@@ -15,12 +20,10 @@ _GPU = (
 )
 
 
-def flat(summary: dict[str, Any]) -> dict[str, float]:
-    """The figures by names with slashes: ``cpu/time_seconds``, ``gpu/0/utilization``.
-
-    What is not known has no key.
-    """
-    values: dict[str, float | None] = {"duration_seconds": summary["run"]["duration_seconds"]}
+def flat(summary: dict[str, Any], now: Mapping[str, float | None]) -> dict[str, float]:
+    """Current values as ``now/cpu_cores``, and figures so far by names like ``cpu/time_seconds``."""
+    values: dict[str, float | None] = {f"now/{key}": value for key, value in now.items()}
+    values["duration_seconds"] = summary["run"]["duration_seconds"]
     for key, figure in summary["figures"].items():
         values[_slash(key)] = figure["value"]
     for key, figure in summary["parts"]["system"]["figures"].items():
@@ -28,7 +31,10 @@ def flat(summary: dict[str, Any]) -> dict[str, float]:
     for number, gpu in enumerate(summary["gpus"]):
         for key, name in _GPU:
             values[f"gpu/{number}/{name}"] = gpu.get(key)
-    values.update(_now(summary.get("now") or {}))
+    host = summary["host"]
+    values["limit/cores"] = host["cores_allowed"]
+    # Without a cgroup's limit the machine is one.
+    values["limit/memory_bytes"] = host["memory_limit_bytes"] or host["memory_bytes"]
     values["monitor/cpu_seconds"] = summary["monitor"]["cpu_seconds"]
     return {key: float(value) for key, value in values.items() if value is not None}
 
@@ -36,10 +42,3 @@ def flat(summary: dict[str, Any]) -> dict[str, float]:
 def _slash(key: str) -> str:
     family, _, rest = key.partition("_")
     return f"{family}/{rest}" if rest else key
-
-
-def _now(now: dict[str, Any]) -> dict[str, float | None]:
-    values: dict[str, float | None] = {_slash(k): v for k, v in now.items() if k != "gpus"}
-    for number, gpu in enumerate(now.get("gpus", [])):
-        values.update({f"gpu/{number}/{key}": value for key, value in gpu.items()})
-    return values

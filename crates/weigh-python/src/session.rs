@@ -12,6 +12,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use weigh::model::settings::Destination;
+use weigh::run::LiveValues;
 use weigh::{PhaseId, RunError, Settings};
 
 use crate::error::Raised;
@@ -158,9 +159,18 @@ impl Session {
 
     /// Samples now, and returns the summary so far as JSON.
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
-        let summary = self.with(py, |session| session.snapshot())?;
+        Ok(self.snapshot_with_values(py)?.0)
+    }
+
+    /// The same, and the values of this moment, unless it has ended; `None` is what is not known.
+    fn snapshot_with_values(&self, py: Python<'_>) -> PyResult<(String, Option<CurrentValues>)> {
+        let snapshot = self.with(py, |session| {
+            let (summary, values) = session.snapshot_with_values()?;
+            Some((serde_json::to_string(&summary), values.map(|values| current(&values))))
+        })?;
         let failed = || Raised::Other("sampling has failed".to_owned());
-        Ok(serde_json::to_string(&summary.ok_or_else(failed)?).map_err(Raised::from)?)
+        let (summary, values) = snapshot.ok_or_else(failed)?;
+        Ok((summary.map_err(Raised::from)?, values))
     }
 
     /// Waits until what is measured has ended, at most so many seconds; returns whether it has.
@@ -206,6 +216,24 @@ impl Session {
         });
         Ok(called?)
     }
+}
+
+/// Values by name, in base units.
+type CurrentValues = BTreeMap<&'static str, Option<f64>>;
+
+fn current(values: &LiveValues) -> CurrentValues {
+    let count = |count: Option<u64>| count.map(|count| count as f64);
+    // A sum of resident memory has a name of its own.
+    let memory = values.memory.filter(|memory| !memory.is_upper_bound);
+    BTreeMap::from([
+        ("cpu_cores", values.cores),
+        ("gpu_memory_bytes", count(values.gpu_memory_bytes)),
+        ("gpus_busy", values.gpus),
+        ("memory_bytes", count(memory.map(|memory| memory.bytes))),
+        ("memory_rss_bytes", count(values.memory_rss_bytes)),
+        ("processes", count(values.processes)),
+        ("threads", count(values.threads)),
+    ])
 }
 
 fn has_stopped() -> Raised {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -65,6 +65,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         used = None if peak is None or before is None else max(0.0, peak - before)
         used_cpu = figures.cpu_time.value
         item.user_properties.append((_KEY, {"memory": used, "cpu": used_cpu}))
+        if most is not None and used is None:
+            reason = figures.memory_rss_peak.reason
+            item.warn(pytest.PytestWarning(f"the limit of memory is not checked: {reason}"))
         if most is not None and used is not None and used > most:
             pytest.fail(
                 f"used {_size(used)} of memory ({figures.memory_rss_peak.method}); "
@@ -82,24 +85,60 @@ class _Table:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._tests: list[tuple[str, dict[str, float | None]]] = []
+        self._tests: list[_Used] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collects what a test has used."""
         if report.when == "call":
+            # Reports of xdist have the name of their worker.
+            worker: str = getattr(report, "worker_id", "")
             for key, used in report.user_properties:
                 if key == _KEY and isinstance(used, dict):
-                    self._tests.append((report.nodeid, used))
+                    self._tests.append(_Used(report.nodeid, worker, used["memory"], used["cpu"]))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Shows them."""
         if not self._config.getoption("--weigh") or not self._tests:
             return
         terminalreporter.section("weigh: heaviest tests")
-        heaviest = sorted(self._tests, key=lambda one: one[1]["memory"] or 0, reverse=True)
-        for name, used in heaviest[:_MOST_ROWS]:
-            cpu = used["cpu"]
-            shown = "not known" if cpu is None else f"{cpu:.2f} s"
-            terminalreporter.line(f"{_size(used['memory']):>14} {shown:>10}  {name}")
-        total = sum(used["cpu"] or 0 for _, used in self._tests)
-        terminalreporter.line(f"{len(self._tests)} tests used {total:.2f} s of CPU time")
+        # What is not known may be much, and comes first.
+        heaviest = sorted(self._tests, key=lambda one: _or_infinite(one.memory), reverse=True)
+        for one in heaviest[:_MOST_ROWS]:
+            shown = "not known" if one.cpu is None else f"{one.cpu:.2f} s"
+            terminalreporter.line(f"{_size(one.memory):>14} {shown:>10}  {one.name}")
+        terminalreporter.line(_sums(self._tests))
+
+
+class _Used(NamedTuple):
+    """What a test has used; None is not known."""
+
+    name: str
+    worker: str
+    memory: float | None
+    cpu: float | None
+
+
+def _or_infinite(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def _sums(tests: list[_Used]) -> str:
+    """CPU time of all tests, and the memory of workers that have their heaviest test at once."""
+    known = [one.cpu for one in tests if one.cpu is not None]
+    text = f"{len(tests)} tests used {_at_least(len(known) < len(tests))}{sum(known):.2f} s of CPU time"
+    workers = sorted({one.worker for one in tests})
+    if len(workers) > 1:
+        memory = [one.memory for one in tests if one.memory is not None]
+        together = sum(
+            max((one.memory for one in tests if one.worker == worker and one.memory is not None), default=0.0)
+            for worker in workers
+        )
+        text += (
+            f"; {len(workers)} workers with their heaviest tests at once: "
+            f"{_at_least(len(memory) < len(tests))}{_size(together)}"
+        )
+    return text
+
+
+def _at_least(is_lower_bound: bool) -> str:
+    return "at least " if is_lower_bound else ""

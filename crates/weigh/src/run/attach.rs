@@ -423,8 +423,9 @@ impl AttachMonitor {
                 Request::Snapshot(answer) => {
                     self.watch.take_tick();
                     let end = self.end_now(StopReason::StopRequested);
+                    let values = self.watch.values_now();
                     // A caller that does not wait any more needs no answer.
-                    let _ = answer.send(self.watch.summary_so_far(end));
+                    let _ = answer.send((self.watch.summary_so_far(end), values));
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::live::LiveValues;
 use super::sampling_loop::ENDS;
 use crate::host::signals::Signals;
 use crate::record::inbox::ControlMessage;
@@ -15,8 +16,8 @@ use crate::summary::Summary;
 pub(super) enum Request {
     /// Record a phase or a mark.
     Control(Box<ControlMessage>),
-    /// Sample, and answer with the summary so far.
-    Snapshot(SyncSender<Summary>),
+    /// Sample, and answer with the summary so far and the values now.
+    Snapshot(SyncSender<(Summary, LiveValues)>),
     /// Stop monitoring.
     Stop,
     /// The terminal has another size.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::live::{LiveEvent, LiveObserver, Observed};
+use super::live::{LiveEvent, LiveObserver, LiveValues, Observed, RequestedValues};
 use super::schedule::Schedule;
 use super::{Outcome, live};
 use crate::catalog::SourceId;
@@ -37,6 +37,7 @@ pub(super) struct SamplingLoop {
     faulted: Vec<(FaultSource, String)>,
     /// Whoever shows the values of the run while it runs.
     live: Option<Observed>,
+    requested: RequestedValues,
 }
 
 impl SamplingLoop {
@@ -65,6 +66,7 @@ impl SamplingLoop {
             baseline: manifest.attach_clock_ticks.map(AttachBaseline::new),
             faulted: Vec::new(),
             live: None,
+            requested: RequestedValues::default(),
         }
     }
 
@@ -337,6 +339,11 @@ impl SamplingLoop {
         }
         let recording = directory.join("run.json").exists().then_some(directory);
         Outcome { end, summary, recording, warnings }
+    }
+
+    /// The values at the last tick.
+    pub(super) fn values_now(&mut self) -> LiveValues {
+        self.requested.now(self.tick.at, &self.accumulator, self.frames.live())
     }
 
     /// The summary of everything until now, as if the run had ended so.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::attach::{self, AttachMonitor, AttachOptions, AttachTarget, ProcessOwner};
 use super::requests::{Request, RequestQueue, RequestSender, request_queue};
-use super::{Error, Outcome};
+use super::{Error, LiveValues, Outcome};
 use crate::host::clock::Offsets;
 use crate::host::{HostClock, own, signals};
 use crate::model::settings::Settings;
@@ -327,19 +327,26 @@ impl Session {
     /// Samples now, and returns the figures so far; those of the whole run once it has ended. `None`
     /// in a fork of the process.
     pub fn snapshot(&self) -> Option<Summary> {
+        Some(self.snapshot_with_values()?.0)
+    }
+
+    /// The same, with the values of this moment, unless it has ended.
+    ///
+    /// Cores are a mean since the last call that is at least a second ago.
+    pub fn snapshot_with_values(&self) -> Option<(Summary, Option<LiveValues>)> {
         if !self.is_owner() {
             return None;
         }
-        let (answer, summary) = sync_channel(1);
+        let (answer, answered) = sync_channel(1);
         if self.shared.requests.send(Request::Snapshot(answer))
-            && let Ok(summary) = summary.recv()
+            && let Ok((summary, values)) = answered.recv()
         {
-            return Some(summary);
+            return Some((summary, Some(values)));
         }
         let mut thread = lock(&self.shared.thread);
         thread.join();
         match &*thread {
-            SamplerThread::Finished(outcome) => Some(outcome.summary.clone()),
+            SamplerThread::Finished(outcome) => Some((outcome.summary.clone(), None)),
             _ => None,
         }
     }
