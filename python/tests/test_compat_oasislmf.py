@@ -58,6 +58,12 @@ def go(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout.readline() == b"ready\n"
 
 
+def sample(monitor: ResourceMonitor) -> None:
+    """Waits for a sample: the CPU time of a tool after its last one is its parent's to know."""
+    assert monitor._session is not None
+    monitor._session.snapshot()
+
+
 def rows(path: pathlib.Path) -> list[dict[str, str]]:
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
@@ -84,6 +90,7 @@ def test_tools_below_the_shell_are_reported_and_no_others(tmp_path: pathlib.Path
         monitor.start(run.pid)
         go(other)
         go(run)
+        sample(monitor)
         run.communicate()
         monitor.stop()
     assert (out / "resource_monitor.csv").read_bytes().splitlines(keepends=True)[0] == (
