@@ -18,7 +18,8 @@ _PROFILE = os.environ.get("WEIGH_WHEEL_PROFILE", "release")
 
 # maturin reads the data directory already when it is asked for the metadata.
 _SCRIPTS.mkdir(parents=True, exist_ok=True)
-os.environ["MATURIN_PEP517_ARGS"] = f"--profile {_PROFILE}"
+os.environ["MATURIN_PEP517_ARGS"] = (
+    f"--profile {_PROFILE} {os.environ.get('MATURIN_PEP517_ARGS', '')}")
 
 
 def _add_program() -> None:

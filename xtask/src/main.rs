@@ -15,6 +15,7 @@ mod command;
 mod debian;
 mod dependencies;
 mod generate;
+mod interpreters;
 mod libraries;
 mod load;
 mod node;
@@ -29,6 +30,7 @@ mod site;
 mod skipped;
 mod soak;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -58,6 +60,8 @@ enum Task {
     Docs,
     /// Measure what weigh costs, beside the bare reads, and write BENCHMARKS.md
     Bench(bench::Options),
+    /// Build the wheels of the Python package, and check tags, libraries, size and import time
+    Wheel(wheel::Options),
     /// Kill, fill up and change recordings at random, and check what weigh reports of them
     Soak(soak::Options),
     /// Record the files that collectors read, twice, as fixtures/hosts/NAME/{t0,t1}.host
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         Task::Generate { check } => generate::run(check),
         Task::Docs => site::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Wheel(options) => wheel::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::CaptureHost(options) => capture::run(&options),
         Task::Load(load) => load.run(),

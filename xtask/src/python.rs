@@ -32,6 +32,16 @@ const SITE_ENVIRONMENT: &str = "site-python";
 /// What builds and tests the Python package.
 const PACKAGE: &str = "python/tests/requirements.txt";
 
+/// Tools whose interfaces the package has, for its tests: installed without their dependencies.
+const PACKAGE_ALONE: &str = "python/tests/alone.txt";
+
+/// The tool whose own tests run against the package, and where its source package is, below target/.
+const SUITE: &str = "gpu-tracker==5.0.1";
+const SOURCES: &str = "test-sources";
+
+/// The variable with that directory, for the tests of the package.
+pub(crate) const SOURCES_VARIABLE: &str = "WEIGH_TEST_SOURCES";
+
 /// The directory of its environment: the package is installed there.
 const PACKAGE_ENVIRONMENT: &str = "package-python";
 
@@ -71,14 +81,43 @@ pub(crate) fn site_builder_found() -> Result<PathBuf> {
 /// The interpreter of an environment that has what builds and tests the Python package; made where
 /// it is missing.
 pub(crate) fn with_package_tools() -> Result<PathBuf> {
-    let file = root().join(PACKAGE).to_string_lossy().into_owned();
-    environment(PACKAGE_ENVIRONMENT, &read(PACKAGE)?, &[&["-r", &file]])
+    let [all, alone] =
+        [PACKAGE, PACKAGE_ALONE].map(|file| root().join(file).to_string_lossy().into_owned());
+    let installs: &[&[&str]] = &[&["-r", &all], &["--no-deps", "-r", &alone]];
+    environment(PACKAGE_ENVIRONMENT, &package_list()?, installs)
 }
 
 /// The interpreter of that environment, if it has been made.
 pub(crate) fn package_tools_found() -> Result<PathBuf> {
-    finished(&target().join(PACKAGE_ENVIRONMENT), &read(PACKAGE)?)
+    finished(&target().join(PACKAGE_ENVIRONMENT), &package_list()?)
         .with_context(|| "no environment with maturin; run cargo xtask setup")
+}
+
+fn package_list() -> Result<String> {
+    Ok(read(PACKAGE)? + &read(PACKAGE_ALONE)?)
+}
+
+/// The directory with the sources of the tool whose tests run against the package; fetched where
+/// they are missing.
+pub(crate) fn with_suite(python: &Path) -> Result<PathBuf> {
+    if let Some(directory) = suite_found() {
+        return Ok(directory);
+    }
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    // Not ":all:", which would build what the build itself needs, too.
+    let name = SUITE.split("==").next().unwrap_or(SUITE);
+    pip.args(["--no-binary", name, "--dest"]).arg(target().join(SOURCES));
+    command::run(pip.arg(SUITE))?;
+    suite_found().with_context(|| format!("pip downloaded no sources of {SUITE}"))
+}
+
+/// That directory, if they have been fetched.
+pub(crate) fn suite_found() -> Option<PathBuf> {
+    let directory = target().join(SOURCES);
+    let (name, version) = SUITE.split_once("==")?;
+    let archive = format!("{}-{version}.tar.gz", name.replace('-', "_"));
+    directory.join(archive).exists().then_some(directory)
 }
 
 /// The interpreter of an environment with these packages.
@@ -86,7 +125,26 @@ pub(crate) fn with(name: &str, package: &str) -> Result<PathBuf> {
     environment(name, package, &[&[package]])
 }
 
+/// The interpreter of an environment of this interpreter, with the packages of a file.
+pub(crate) fn with_file_of(interpreter: &Path, name: &str, file: &str) -> Result<PathBuf> {
+    let list = root().join(file).to_string_lossy().into_owned();
+    let create = |directory: &Path| {
+        let mut venv = Command::new(interpreter);
+        command::run(venv.args(["-m", "venv"]).arg(directory))
+    };
+    environment_by(create, name, &read(file)?, &[&["-r", &list]])
+}
+
 fn environment(name: &str, wanted: &str, installs: &[&[&str]]) -> Result<PathBuf> {
+    environment_by(create, name, wanted, installs)
+}
+
+fn environment_by(
+    create: impl FnOnce(&Path) -> Result<()>,
+    name: &str,
+    wanted: &str,
+    installs: &[&[&str]],
+) -> Result<PathBuf> {
     let directory = target().join(name);
     if let Some(python) = finished(&directory, wanted) {
         return Ok(python);

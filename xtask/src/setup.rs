@@ -41,8 +41,13 @@ pub(crate) fn install(options: &Options) -> Result<()> {
     let setup =
         Setup::of(python::with_readers(), node::with_packages(), libraries::Library::fetched);
     setup.print_missing();
-    if let Err(why) = python::with_package_tools() {
-        println!("the Python package is not tested: {why:#}");
+    match python::with_package_tools() {
+        Err(why) => println!("the Python package is not tested: {why:#}"),
+        Ok(python) => {
+            if let Err(why) = python::with_suite(&python) {
+                println!("the tests of gpu-tracker are skipped: {why:#}");
+            }
+        }
     }
     if let Err(why) = python::with_site_builder() {
         println!("links of the documentation are not checked: {why:#}");

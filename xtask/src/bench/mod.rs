@@ -11,6 +11,7 @@ mod longer;
 mod machine;
 pub(crate) mod node;
 mod peers;
+mod python;
 mod rate;
 mod report;
 mod rest;
@@ -41,7 +42,7 @@ pub(crate) struct Options {
     /// Shorter and once each: to check that it works, the numbers are not reliable
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, start, first, rest, export or report
+    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, start, first, rest, export, report or python
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 13] = [
+const MEASUREMENTS: [(&str, Measurement); 14] = [
     ("tick", tick::measure),
     ("watch", watch::measure),
     ("node", node::measure),
@@ -73,6 +74,7 @@ const MEASUREMENTS: [(&str, Measurement); 13] = [
     ("rest", rest::measure),
     ("export", export::measure),
     ("report", report::measure),
+    ("python", python::measure),
 ];
 
 impl Bench {
