@@ -187,7 +187,7 @@ def test_fork_in_a_thread():
     assert_written_once(run.directory)
 
 
-FORKS = 20
+FORKS = 10
 
 
 def test_fork_while_other_threads_and_the_sampler_hold_locks():

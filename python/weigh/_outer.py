@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import sys
 import time
@@ -51,6 +50,9 @@ class Outer:
 
 
 def _log(error: Exception) -> None:
+    # Slow to import, and seldom needed.
+    import logging
+
     # The run may be over before its workers: a program does not fail because of that.
     logging.getLogger("weigh").debug("not recorded: %s", error)
 
