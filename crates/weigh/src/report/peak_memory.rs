@@ -13,7 +13,7 @@ const ALL: f64 = 0.99;
 pub(super) fn sentence(summary: &Summary, units: Units) -> Option<String> {
     let peak = summary.figures.get(FigureId::MemoryPeak)?;
     let bytes = quantity::bytes(peak.value?, units);
-    let bound = if peak.upper.is_none() { "At least " } else { "" };
+    let bound = if peak.is_lower_bound() { "At least " } else { "" };
     let when = when(peak).map_or_else(String::new, |when| format!(" {when}"));
     let process = process(summary, units).map_or_else(String::new, |had| format!("; {had}"));
     Some(format!("{bound}{bytes}{when}{process}."))
@@ -39,7 +39,7 @@ pub(super) fn process(summary: &Summary, units: Units) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::Figure;
+    use crate::summary::{Figure, Method};
     use crate::testing::{FakeRun, MIB};
 
     fn said(peak: Figure, bytes: u64, is_at_peak: bool) -> String {
@@ -64,5 +64,9 @@ mod tests {
         }
         let sampled = Figure::sampled((800 * MIB) as f64, "x").at(1.0);
         assert!(said(sampled, 1, true).starts_with("At least 800 MiB at 1.00 s; "));
+        // Without PSS, shared pages count more than once: the true peak may be below it.
+        let [value, lower] = [800, 300].map(|size| (size * MIB) as f64);
+        let summed = Figure::between(value, Method::Estimated, lower, None, "x").at(1.0);
+        assert!(said(summed, 1, true).starts_with("800 MiB at 1.00 s; "));
     }
 }

@@ -187,7 +187,7 @@ impl SummaryText {
         match (figure.value, figure.method) {
             (Some(value), Some(method)) => {
                 // An exact one says itself what it lacks.
-                let is_floor = method != Method::Exact && is_lower_bound(figure);
+                let is_floor = method != Method::Exact && figure.is_lower_bound();
                 let floor = is_floor.then(|| "at least".to_owned());
                 let note = join(&[floor, Some(note.to_owned())]);
                 self.line(label, &show(value), method.name(), &note);
@@ -223,7 +223,7 @@ impl SummaryText {
             counted(files, "open file"),
         ]);
         let at_least =
-            if [threads, files].into_iter().any(is_lower_bound) { "at least " } else { "" };
+            if [threads, files].into_iter().any(Figure::is_lower_bound) { "at least " } else { "" };
         let note = join(&[
             processes
                 .may_miss_processes
@@ -515,14 +515,9 @@ fn counted(figure: &Figure, name: &str) -> Option<String> {
     Some(format!("{} {name}{plural}", quantity::count(count)))
 }
 
-/// Whether the true value may be larger, and not smaller: spikes between two samples are missed.
-fn is_lower_bound(figure: &Figure) -> bool {
-    figure.value.is_some() && figure.lower == figure.value && figure.upper.is_none()
-}
-
 /// A name and a figure's value, if known.
 fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
-    let at_least = if is_lower_bound(figure) { "at least " } else { "" };
+    let at_least = if figure.is_lower_bound() { "at least " } else { "" };
     figure.value.map(|value| format!("{name} {at_least}{}", show(value)))
 }
 

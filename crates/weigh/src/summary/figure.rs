@@ -79,6 +79,11 @@ impl Figure {
         Figure::between(value, Method::Sampled, value, None, source)
     }
 
+    /// Whether the true value may be larger, and not smaller: spikes between two samples are missed.
+    pub fn is_lower_bound(&self) -> bool {
+        self.value.is_some() && self.lower == self.value && self.upper.is_none()
+    }
+
     /// A value with its bounds.
     pub fn between(
         value: f64,

@@ -9,7 +9,7 @@ use crate::model::numbering;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
 use crate::report::gpus::worth_reporting;
-use crate::summary::{GpuSummary, GpuUser, Summary};
+use crate::summary::{Figure, GpuSummary, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";
 
@@ -64,7 +64,7 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Option<String> {
     });
     let peak = summary.figures.get(FigureId::GpuMemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
-        let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
+        let bound = if peak.is_some_and(Figure::is_lower_bound) { "at least " } else { "" };
         format!("memory peak {bound}{}", quantity::bytes(value, units))
     });
     let said: Vec<String> = [busy, memory].into_iter().flatten().collect();
