@@ -111,13 +111,17 @@ mod tests {
 
     #[test]
     fn narrow_terminal_leaves_optional_columns_out() {
-        let row = ["a name of a tool".to_owned(), "12345".to_owned(), "some model".to_owned()];
+        let row =
+            ["a rather long name of tool".to_owned(), "12345".to_owned(), "some model".to_owned()];
         let lines = |columns: usize| {
             let style = Style { columns, ..Style::default() };
             COLUMNS.lines(std::slice::from_ref(&row), style, |_| false)
         };
-        assert_eq!(lines(36).lines().nth(1), Some("  a name of a tool  12345  some mo…"));
-        assert_eq!(lines(30).lines().nth(1), Some("  a name of a tool  some model"));
-        assert!(!lines(30).contains("size"));
+        assert_eq!(
+            lines(47).lines().nth(1),
+            Some("  a rather long name of tool  12345  some mod…")
+        );
+        assert_eq!(lines(45).lines().nth(1), Some("  a rather long name of tool  some model"));
+        assert!(!lines(45).contains("size"));
     }
 }

@@ -668,6 +668,7 @@ mod tests {
         let mut sampled = everything();
         *sampled.figures.entry(FigureId::CpuTime) = Figure::sampled(150.0, "ticks");
         *sampled.figures.entry(FigureId::MemoryPeak) = Figure::sampled(1024.0, "ticks").at(2.0);
+        sampled.memory_peak_process = None;
         let text = summary(&sampled, None, Style::default());
         for line in [
             "  CPU time   2 min 30 s    sampled   at least, 42 % of 4 cores\n",

@@ -19,7 +19,7 @@ pub(super) fn busy(summary: &Summary) -> Bar {
     let count = summary.gpus.iter().filter(|gpu| gpu.has_utilization()).count();
     let note = match value(summary, FigureId::GpusBusyMean) {
         Some(mean) if count == 1 => format!("one GPU, busy {} of the time", quantity::ratio(mean)),
-        Some(mean) => format!("{mean:.2} of {count} busy on average"),
+        Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
     };
     Bar { label: "GPU".to_owned(), share, note }
@@ -60,7 +60,7 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Option<String> {
     let count = summary.gpus.iter().filter(|gpu| gpu.has_utilization()).count();
     let busy = value(summary, FigureId::GpusBusyMean).map(|mean| match count {
         1 => format!("Busy {} of the time", quantity::ratio(mean)),
-        _ => format!("{mean:.2} of {count} GPUs busy on average"),
+        _ => format!("{mean:.2} of {count} busy on average"),
     });
     let peak = summary.figures.get(FigureId::GpuMemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {

@@ -134,8 +134,8 @@ fn every_row_has_a_cell_for_each_column() {
 #[test]
 fn killed_or_failed_run_is_a_problem() {
     for (end, words) in [
-        (End::Signal(libc::SIGKILL), "Killed by SIGKILL after 8.00 s; "),
-        (End::Code(3), "Failed (exit 3) after 8.00 s; "),
+        (End::Signal(libc::SIGKILL), "Killed by SIGKILL after 8.00 s."),
+        (End::Code(3), "Failed (exit 3) after 8.00 s."),
     ] {
         let mut run = ordinary();
         run.ends(8.0, |account| account.end = Some(end));

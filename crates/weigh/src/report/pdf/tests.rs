@@ -48,7 +48,7 @@ fn the_report_can_be_read_in_order() {
         "align-sample-17",
         "bwa mem -t 16",
         "Lasted 1 h 12 min",
-        "Warning It ended well",
+        "Warning Succeeded (exit 0)",
         "7.7 of 16 cores",
         "no GPU was found",
         "Findings",
