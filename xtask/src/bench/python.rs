@@ -45,7 +45,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let printed = run(&["slowdown", rounds, seconds])?;
     let times: BTreeMap<String, Vec<Times>> = serde_json::from_str(&printed).context(printed)?;
     let mut lines = Vec::new();
-    let kinds = [("wall", "real time"), ("all", "CPU time, tracker included")];
+    let kinds =
+        [("wall", "real time"), ("thread", "its CPU time"), ("all", "CPU time, tracker included")];
     for (kind, what) in kinds {
         let ours = Slowdown::of(&times, "weigh", kind)?;
         let theirs = Slowdown::of(&times, "gpu_tracker", kind)?;
