@@ -99,8 +99,8 @@ impl Whole {
         program.output(directory.path(), &arguments)?;
         let (truth, stderr) =
             program.shown(directory.path(), "whole")?.ok_or("a recording cannot be read")?;
-        if truth["run"]["complete"] != true || stderr.contains("not whole") {
-            return Err(format!("an unchanged recording is not whole: {stderr}"));
+        if truth["run"]["complete"] != true || stderr.contains("incomplete") {
+            return Err(format!("an unchanged recording is incomplete: {stderr}"));
         }
         if truth["processes"]["total"].as_u64() > Some(PROCESSES) {
             return Err(format!("{} processes, and {PROCESSES} are known", truth["processes"]));
@@ -126,7 +126,7 @@ impl Whole {
         };
         compare(&self.truth, &shown).map_err(label_error)?;
         let is_lossy = shown["run"]["complete"] != true;
-        if is_lossy && shown["run"]["ended"] != Value::Null && !stderr.contains("not whole") {
+        if is_lossy && shown["run"]["ended"] != Value::Null && !stderr.contains("incomplete") {
             return Err(label_error(format!("there is no warning: {stderr}")));
         }
         read_otherwise(program, here.path(), is_lossy, random).map_err(label_error)?;
@@ -172,12 +172,12 @@ fn read_otherwise(
     let stderr = String::from_utf8_lossy(&done.stderr);
     let text = String::from_utf8_lossy(&done.stdout);
     let (reader, is_read) = (arguments[0], done.status.success());
-    let is_reported = stderr.contains("not whole") || stderr.contains("not recorded");
+    let is_reported = stderr.contains("incomplete") || stderr.contains("not recorded");
     match reader {
         "runs" if is_lossy && !text.contains("rows lost") && !text.contains("not recorded") => {
             Err(format!("runs shows it like any other: {text}"))
         }
-        "report" | "plot" if is_lossy && is_read && !stderr.contains("not whole") => {
+        "report" | "plot" if is_lossy && is_read && !stderr.contains("incomplete") => {
             // Without an end it is not a loss but an unfinished run, and the page says so.
             let report = fs::read_to_string(here.join("made/report.md")).unwrap_or_default();
             let is_unfinished =
@@ -289,7 +289,7 @@ pub(super) fn killed(program: &Program, random: &mut Random) -> Result<(), Wrong
         return Err(format!("{total} processes, and there were {PROCESSES}"));
     }
     if shown["run"]["complete"] == true {
-        if shown["run"]["exit_code"] != 0 || stderr.contains("not whole") {
+        if shown["run"]["exit_code"] != 0 || stderr.contains("incomplete") {
             return Err(format!("complete, with {} and {stderr}", shown["run"]["exit_code"]));
         }
         let sure = shown["processes"]["some_unseen"] == false;

@@ -55,7 +55,7 @@ fn cpu_time_of_a_cgroup_is_exact_also_of_auto_reaped_children() {
     assert_eq!(run.summary["run"]["stopped"], "ended");
     let shown = output(&mut weigh(run.directory.path(), &["show", "out"]));
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains(&format!("followed   cgroup {}", group.path())), "{text}");
+    assert!(text.contains(&format!("monitored  cgroup {}", group.path())), "{text}");
     // The summary can be made again from the other files.
     fs::remove_file(run.directory.path().join("out/summary.json")).unwrap();
     let again = output(&mut weigh(run.directory.path(), &["show", "out", "--format", "json"]));

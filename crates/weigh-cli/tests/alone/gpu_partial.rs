@@ -46,7 +46,7 @@ fn card_with_unified_memory_has_no_memory_of_its_own() {
     assert_eq!(run.summary["gpus"][0]["memory_bytes"], Value::Null);
     assert_eq!(run.summary["figures"]["gpu_memory_peak_bytes"]["value"], json!(8 * GIB));
     let system = &run.summary["parts"]["system"]["figures"]["gpu_memory_peak_bytes"];
-    assert_eq!(system["reason"], "no GPU here tells how much memory is in use");
+    assert_eq!(system["reason"], "no GPU reports its memory in use");
 }
 
 #[test]
