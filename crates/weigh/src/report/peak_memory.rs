@@ -23,7 +23,7 @@ pub(super) fn sentence(summary: &Summary, units: Units) -> Option<String> {
 pub(super) fn process(summary: &Summary, units: Units) -> Option<String> {
     let PeakProcess { pid, name, bytes, at_seconds, is_at_peak } =
         summary.memory_peak_process.as_ref()?;
-    let process = format!("{name} ({})", numbering::shown(*pid));
+    let process = format!("{name} (pid {})", numbering::shown(*pid));
     let size = quantity::bytes(*bytes as f64, units);
     let peak = summary.figures.value(FigureId::MemoryPeak)?;
     Some(match is_at_peak {
@@ -56,9 +56,9 @@ mod tests {
         let exact = Figure::exact((800 * MIB) as f64, "x").at(41.2);
         let begin = "800 MiB at 41.20 s; ";
         for (bytes, is_at_peak, end) in [
-            (310, true, "cc1 (4711) had 310 MiB of it."),
-            (799, true, "all of it in cc1 (4711)."),
-            (310, false, "cc1 (4711) had 310 MiB at the highest sample, at 3.00 s."),
+            (310, true, "cc1 (pid 4711) had 310 MiB of it."),
+            (799, true, "all of it in cc1 (pid 4711)."),
+            (310, false, "cc1 (pid 4711) had 310 MiB at the highest sample, at 3.00 s."),
         ] {
             assert_eq!(said(exact.clone(), bytes, is_at_peak), format!("{begin}{end}"));
         }

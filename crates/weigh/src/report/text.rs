@@ -648,7 +648,7 @@ mod tests {
             kind: crate::summary::BottleneckKind::OneCore,
             method: Some(Method::Sampled),
             sentence: "Bound by one core: it used 1.67 of 4 cores; one at a time for 71 % of the \
-                       time; train.py (4 processes) had at least 98 % of the CPU time."
+                       time; train.py (4 processes) had at least 98 % of its CPU time."
                 .to_owned(),
             evidence: serde_json::Map::new(),
         });

@@ -89,7 +89,7 @@ fn successful_run_says_so_in_its_verdict() {
                 "Bottleneck",
                 "No single bottleneck: it used 2.00 of 4 cores; several cores 100 % of the time."
             ),
-            ("Memory peak", "512 MiB at 1.00 s; all of it in work (10).")
+            ("Memory peak", "512 MiB at 1.00 s; all of it in work (pid 10).")
         ]
     );
     assert_eq!(

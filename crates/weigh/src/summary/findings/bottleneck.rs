@@ -357,7 +357,7 @@ fn most_cpu(summary: &Summary) -> Option<String> {
         instances => format!(" ({} processes)", quantity::count(instances as f64)),
     };
     let share = quantity::ratio(share);
-    Some(format!("{}{several} had {at_least}{share} of the CPU time", tool.name))
+    Some(format!("{}{several} had {at_least}{share} of its CPU time", tool.name))
 }
 
 #[cfg(test)]
@@ -511,7 +511,7 @@ mod tests {
         assert_eq!(
             found.sentence,
             "CPU-bound: it used 4.00 of 4 cores; all of them were busy 100 % of the time; cc1 had \
-             at least 90 % of the CPU time."
+             at least 90 % of its CPU time."
         );
         assert_eq!((found.kind, found.method), (BottleneckKind::Cpu, Some(Method::Sampled)));
         assert_eq!(found.evidence["all_cores_share"], 1.0);
