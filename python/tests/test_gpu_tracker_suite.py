@@ -17,7 +17,6 @@ import pytest
 from compat_support import environment
 from originals import gpu_tracker_sources, need
 
-import weigh.compat.gpu_tracker as gput
 from weigh import _native
 
 #: Why a test replaces something that does not exist here.
@@ -52,17 +51,8 @@ NOT_APPLICABLE = {
     "tests/test_cli.py::test_compare": _NATIVE + "Instead: it::gpu_tracker_golden of the program",
 }
 
-#: Tests that apply and fail, for the type or the words of something that is right.
-DIFFERENT = {
-    "tests/test_sub_tracker.py::test_comparison[min]": (
-        "thread counts that gpu-tracker stored from a database are whole numbers; here they are 13.0"),
-    "tests/test_sub_tracker.py::test_comparison[max]": "the same",
-    "tests/test_sub_tracker.py::test_invalid_file": (
-        "a stop without a start is refused, in other words than those about differing process IDs"),
-}
-
-#: What is left, with its parameters: two tests of the tracker and seven of code blocks.
-APPLICABLE = 18
+#: What is left, with its parameters: two tests of the tracker and eight of code blocks.
+APPLICABLE = 21
 
 #: Stored results are pickles of gpu-tracker's classes, which weigh never unpickles: the original
 #: writes them as JSON, under the same names.
@@ -95,7 +85,7 @@ def pytest_of(sources: pathlib.Path, *options: str) -> subprocess.CompletedProce
 
 
 def test_every_test_that_can_apply_passes(sources: pathlib.Path) -> None:
-    deselected = [f"--deselect={test}" for test in (*NOT_APPLICABLE, *DIFFERENT)]
+    deselected = [f"--deselect={test}" for test in NOT_APPLICABLE]
     done = pytest_of(sources, *deselected)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(rf"\b{APPLICABLE} passed", done.stdout), done.stdout
@@ -113,15 +103,6 @@ def test_texts_of_results_are_gpu_trackers(sources: pathlib.Path) -> None:
     for result in results:
         text = _native.gpu_tracker_text(json.dumps(json.loads(result.read_text())))
         assert text == result.with_suffix(".txt").read_text(), result.name
-
-
-@pytest.mark.parametrize("statistic", ["min", "max"])
-def test_numbers_of_a_comparison_are_gpu_trackers(sources: pathlib.Path, statistic: str) -> None:
-    folder = sources / "tests" / "data" / "sub-tracking-results"
-    stored = {name: os.fspath(folder / f"results-{name}.pkl") for name in "AB"}
-    found = gput.TrackingComparison(stored).compare(statistic).to_json()
-    # 13 and 13.0 are equal.
-    assert found == json.loads((folder / f"comparison_{statistic}.json").read_text())
 
 
 @pytest.mark.parametrize(("arguments", "text"), [

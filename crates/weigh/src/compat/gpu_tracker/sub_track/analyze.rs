@@ -11,6 +11,7 @@ pub fn analyze(tracked: &Tracked, blocks: &[Block]) -> SubTrackingResults {
     let mut sorted = tracked.timestamps.clone();
     sorted.sort_by(f64::total_cmp);
     SubTrackingResults {
+        has_whole_counts: false,
         overall: overall(tracked),
         static_data: tracked.constants.clone(),
         code_block_results: blocks

@@ -103,18 +103,26 @@ pub fn pair(positions: &[Position]) -> Result<Vec<Block>, Error> {
     blocks
         .into_iter()
         .map(|(name, processes)| {
-            let mut calls = Vec::new();
-            for (process, mut positions) in processes {
+            let mut processes: Vec<(i64, Vec<&Position>)> = processes.into_iter().collect();
+            for (_, positions) in &mut processes {
                 // A stable sort: rows of the same time keep the order of the file.
                 positions.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
-                calls.extend(nested(name, process, &positions)?);
+            }
+            let mut calls = Vec::new();
+            for (place, (_, positions)) in processes.iter().enumerate() {
+                let next = processes.get(place + 1).and_then(|(_, positions)| positions.first());
+                calls.extend(nested(positions, next.copied())?);
             }
             Ok(Block { name: name.to_owned(), calls })
         })
         .collect()
 }
 
-fn nested(name: &str, process: i64, positions: &[&Position]) -> Result<Vec<(f64, f64)>, Error> {
+/// Pairs the starts and stops of one process; `after` is the first row of the next process.
+///
+/// What is wrong is reported as gpu-tracker does, which takes a stop without a start for a start,
+/// and the row after it for its stop.
+fn nested(positions: &[&Position], after: Option<&Position>) -> Result<Vec<(f64, f64)>, Error> {
     let mut open = Vec::new();
     let mut calls = Vec::new();
     for (place, position) in positions.iter().enumerate() {
@@ -123,16 +131,23 @@ fn nested(name: &str, process: i64, positions: &[&Position]) -> Result<Vec<(f64,
             continue;
         }
         let Some(start) = open.pop() else {
-            let at = repr(position.timestamp);
-            let what = match positions.get(place + 1) {
-                Some(next) => format!(
+            let (at, process) = (repr(position.timestamp), position.process_id);
+            let what = match (positions.get(place + 1), after) {
+                (Some(next), _) => format!(
                     "Detected timestamp pair ({at}, {}) of process ID {process} with a start time \
                      greater than the stop time.",
                     repr(next.timestamp)
                 ),
-                None => {
-                    format!("\"{name}\" of process ID {process} stops at {at} without a start.")
-                }
+                (None, Some(next)) => format!(
+                    "Detected timestamp pair ({at}, {}) with differing process IDs: {process} and \
+                     {}.",
+                    repr(next.timestamp),
+                    next.process_id
+                ),
+                (None, None) => format!(
+                    "\"{}\" of process ID {process} stops at {at} without a start.",
+                    position.name
+                ),
             };
             return Err(Error::Invalid(format!("Sub-tracking file is invalid. {what}")));
         };

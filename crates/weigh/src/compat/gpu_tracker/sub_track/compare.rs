@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::Error;
-use super::results::{CodeBlockResults, SubTrackingResults};
+use super::results::{CodeBlockResults, SubTrackingResults, is_whole};
 use super::statistics::{MeasureStatistics, NAMES};
 use super::text_block::{self, TextBlock};
 use super::{analyze_files, is_recording};
@@ -26,6 +26,8 @@ pub(super) type SessionValues = Vec<(String, f64)>;
 pub struct Comparison {
     /// Over all timepoints, by measure.
     pub overall_resource_usage: Vec<(String, SessionValues)>,
+    /// The measures of these whose values are whole numbers in every session.
+    pub whole_measures: Vec<String>,
     /// By measure and code block.
     pub code_block_resource_usage: Vec<(String, Vec<(String, SessionValues)>)>,
     /// By code block, in seconds.
@@ -105,6 +107,7 @@ impl Sessions {
         };
         let mut comparison = Comparison {
             overall_resource_usage: Vec::new(),
+            whole_measures: Vec::new(),
             code_block_resource_usage: Vec::new(),
             code_block_compute_time: Vec::new(),
         };
@@ -113,6 +116,10 @@ impl Sessions {
             let values = values.map(|(name, all)| Ok((name.clone(), of(&all.overall, measure)?)));
             let series = sorted(values.collect::<Result<_, Error>>()?);
             comparison.overall_resource_usage.push(((*measure).clone(), series));
+            let are_whole = self.sessions.iter().all(|(_, all)| all.has_whole_counts);
+            if are_whole && is_whole(measure, statistic) {
+                comparison.whole_measures.push((*measure).clone());
+            }
         }
         if first.is_some_and(|results| !results.code_block_results.is_empty()) {
             for measure in measures {
@@ -197,32 +204,44 @@ fn matched(
     }
 }
 
-fn value(series: &[(String, SessionValues)]) -> PythonValue {
-    let map = |series: &SessionValues| {
-        PythonValue::Map(
-            series.iter().map(|(name, value)| (name.clone(), PythonValue::Real(*value))).collect(),
-        )
-    };
-    PythonValue::Map(series.iter().map(|(name, series)| (name.clone(), map(series))).collect())
+/// A value of a session; whole where its measure is one of these.
+fn number(measure: &str, whole: &[String], value: f64) -> PythonValue {
+    match whole.iter().any(|name| name == measure) {
+        true => PythonValue::count(value),
+        false => PythonValue::Real(value),
+    }
 }
 
-fn frames(series: &[(String, SessionValues)]) -> TextBlock {
-    let frame = |series: &SessionValues| {
-        let values: Vec<_> = series.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        TextBlock::Frame(text_block::series(&values))
+fn value(all: &[(String, SessionValues)], whole: &[String]) -> PythonValue {
+    let map = |(name, series): &(String, SessionValues)| {
+        let values = series.iter();
+        let values = values.map(|(session, value)| (session.clone(), number(name, whole, *value)));
+        (name.clone(), PythonValue::Map(values.collect()))
     };
-    TextBlock::Map(series.iter().map(|(name, series)| (name.clone(), frame(series))).collect())
+    PythonValue::Map(all.iter().map(map).collect())
+}
+
+fn frames(all: &[(String, SessionValues)], whole: &[String]) -> TextBlock {
+    let frame = |(name, series): &(String, SessionValues)| {
+        let values: Vec<(&str, PythonValue)> = series
+            .iter()
+            .map(|(session, value)| (session.as_str(), number(name, whole, *value)))
+            .collect();
+        (name.clone(), TextBlock::Frame(text_block::values(&values)))
+    };
+    TextBlock::Map(all.iter().map(frame).collect())
 }
 
 impl Comparison {
     /// As gpu-tracker's `to_json` has it.
     pub fn to_value(&self) -> PythonValue {
         let by_measure = self.code_block_resource_usage.iter();
-        let by_measure = by_measure.map(|(name, blocks)| (name.clone(), value(blocks))).collect();
+        let by_measure =
+            by_measure.map(|(name, blocks)| (name.clone(), value(blocks, &[]))).collect();
         PythonValue::map([
-            ("overall_resource_usage", value(&self.overall_resource_usage)),
+            ("overall_resource_usage", value(&self.overall_resource_usage, &self.whole_measures)),
             ("code_block_resource_usage", PythonValue::Map(by_measure)),
-            ("code_block_compute_time", value(&self.code_block_compute_time)),
+            ("code_block_compute_time", value(&self.code_block_compute_time, &[])),
         ])
     }
 
@@ -234,11 +253,15 @@ impl Comparison {
     /// As `sub-track compare -f text` prints it.
     pub fn to_text(&self) -> String {
         let by_measure = self.code_block_resource_usage.iter();
-        let by_measure = by_measure.map(|(name, blocks)| (name.clone(), frames(blocks))).collect();
+        let by_measure =
+            by_measure.map(|(name, blocks)| (name.clone(), frames(blocks, &[]))).collect();
         let entries = vec![
-            ("overall_resource_usage".to_owned(), frames(&self.overall_resource_usage)),
+            (
+                "overall_resource_usage".to_owned(),
+                frames(&self.overall_resource_usage, &self.whole_measures),
+            ),
             ("code_block_resource_usage".to_owned(), TextBlock::Map(by_measure)),
-            ("code_block_compute_time".to_owned(), frames(&self.code_block_compute_time)),
+            ("code_block_compute_time".to_owned(), frames(&self.code_block_compute_time, &[])),
         ];
         let names: Vec<String> =
             self.code_block_compute_time.iter().map(|(name, _)| name.clone()).collect();

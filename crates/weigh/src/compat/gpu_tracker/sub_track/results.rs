@@ -13,6 +13,9 @@ use crate::record::files;
 pub struct SubTrackingResults {
     /// Over all timepoints, by measure.
     pub overall: Vec<(String, MeasureStatistics)>,
+    /// Whether the least and the most threads in it are whole numbers, as gpu-tracker stores them
+    /// where its tracking file was a database.
+    pub has_whole_counts: bool,
     /// What is constant.
     pub static_data: Vec<(String, PythonValue)>,
     /// Each code block.
@@ -43,6 +46,11 @@ fn by_name(statistics: &MeasureStatistics) -> Vec<(String, PythonValue)> {
     NAMES.map(str::to_owned).into_iter().zip(values).collect()
 }
 
+/// Whether a statistic of a measure is a whole number: the least or most of a count.
+pub(super) fn is_whole(measure: &str, statistic: &str) -> bool {
+    measure.ends_with("n_threads") && matches!(statistic, "min" | "max")
+}
+
 /// Statistics by the names of the measures, as gpu-tracker's `to_json` has them.
 pub fn by_measure(usage: &[(String, MeasureStatistics)]) -> PythonValue {
     let entry =
@@ -54,7 +62,7 @@ impl SubTrackingResults {
     /// As gpu-tracker's `to_json` has it.
     pub fn to_value(&self) -> PythonValue {
         PythonValue::map([
-            ("overall", by_measure(&self.overall)),
+            ("overall", self.overall_value()),
             ("static_data", PythonValue::Map(self.static_data.clone())),
             (
                 "code_block_results",
@@ -63,6 +71,22 @@ impl SubTrackingResults {
                 ),
             ),
         ])
+    }
+
+    fn overall_value(&self) -> PythonValue {
+        let statistic = |measure: &str, name: &str, value: f64| match self.has_whole_counts
+            && is_whole(measure, name)
+        {
+            true => PythonValue::count(value),
+            false => PythonValue::Real(value),
+        };
+        let measure = |(measure, of): &(String, MeasureStatistics)| {
+            let values = NAMES.into_iter().zip(of.values());
+            let values =
+                values.map(|(name, value)| (name.to_owned(), statistic(measure, name, value)));
+            (measure.clone(), PythonValue::Map(values.collect()))
+        };
+        PythonValue::Map(self.overall.iter().map(measure).collect())
     }
 
     /// As `sub-track analyze -f json` prints it.
@@ -200,8 +224,13 @@ fn of_json(json: &serde_json::Value) -> Option<SubTrackingResults> {
         })
     };
     let constants = json.get("static_data")?.as_object()?.iter();
+    let overall = json.get("overall")?;
+    let is_stored_whole = |(measure, of): (&String, &serde_json::Value)| {
+        is_whole(measure, "min") && of.get("min").is_some_and(serde_json::Value::is_i64)
+    };
     Some(SubTrackingResults {
-        overall: usage(json.get("overall")?)?,
+        has_whole_counts: overall.as_object()?.iter().any(is_stored_whole),
+        overall: usage(overall)?,
         static_data: constants.map(|(name, value)| (name.clone(), constant(value))).collect(),
         code_block_results: json
             .get("code_block_results")?

@@ -62,6 +62,12 @@ fn call_without_an_end_is_left_out_and_end_without_a_start_is_refused() {
          start time greater than the stop time."
     );
     assert!(pair(&wrong[..1]).unwrap_err().to_string().contains("without a start"));
+    let wrong = [row(1, "f", true, 0.5), row(2, "f", false, 0.25), row(2, "f", true, 2.0)];
+    assert_eq!(
+        pair(&wrong).unwrap_err().to_string(),
+        "Sub-tracking file is invalid. Detected timestamp pair (0.5, 0.25) with differing process \
+         IDs: 1 and 2."
+    );
 }
 
 /// A recording with phases: two that overlap, and one that never ends.
@@ -189,6 +195,20 @@ fn session(blocks: &[&str]) -> SubTrackingResults {
     }
     let path = csv(directory.path(), "blocks.csv", &text);
     analyze(&tracked, &blocks::read(&path).unwrap())
+}
+
+#[test]
+fn whole_counts_of_a_database_stay_whole_in_a_comparison() {
+    let mut one = session(&["f"]);
+    let threads = one.overall.iter_mut().find(|(name, _)| name == "main_n_threads").unwrap();
+    threads.1 = statistics::MeasureStatistics { min: 3.0, max: 4.0, mean: 3.5, std: 0.5 };
+    one.has_whole_counts = true;
+    let read = SubTrackingResults::of_json(&one.to_json()).unwrap();
+    let sessions = Sessions::new(vec![("x".into(), read)]).unwrap();
+    let of = |statistic| sessions.compare(statistic).unwrap();
+    assert!(of("max").to_json().contains("\"main_n_threads\": {\n   \"x\": 4\n"));
+    assert!(of("mean").to_json().contains("\"main_n_threads\": {\n   \"x\": 3.5\n"));
+    assert!(of("min").to_text().contains("Main N Threads:\n\t\t  x\n\t\t  3\n"));
 }
 
 #[test]

@@ -88,20 +88,29 @@ pub(super) fn statistics(usage: &[(String, MeasureStatistics)]) -> Vec<String> {
 }
 
 /// A series as a frame of one row.
-pub(super) fn series(values: &[(&str, f64)]) -> Vec<String> {
-    let column =
-        |(name, value): &(&str, f64)| (format!(" {}", escaped(name)), vec![number(*value)]);
-    frame(&[""], values.iter().map(column).collect())
+pub(super) fn series(series: &[(&str, f64)]) -> Vec<String> {
+    let all = series.iter().map(|(name, value)| (*name, PythonValue::Real(*value)));
+    values(&all.collect::<Vec<_>>())
 }
 
-/// What is constant, as a frame of one row.
-pub(super) fn constants(values: &[(String, PythonValue)]) -> Vec<String> {
-    let cell = |value: &PythonValue| match value {
+/// A series of numbers of any type as a frame of one row.
+pub(super) fn values(series: &[(&str, PythonValue)]) -> Vec<String> {
+    let column =
+        |(name, value): &(&str, PythonValue)| (format!(" {}", escaped(name)), vec![cell(value)]);
+    frame(&[""], series.iter().map(column).collect())
+}
+
+fn cell(value: &PythonValue) -> String {
+    match value {
         PythonValue::Real(real) => number(*real),
         PythonValue::Whole(whole) => format!(" {whole}"),
         PythonValue::Text(text) => format!(" {}", escaped(text)),
         PythonValue::Missing | PythonValue::List(_) | PythonValue::Map(_) => " NaN".to_owned(),
-    };
+    }
+}
+
+/// What is constant, as a frame of one row.
+pub(super) fn constants(values: &[(String, PythonValue)]) -> Vec<String> {
     frame(&[""], values.iter().map(|(name, value)| (name.clone(), vec![cell(value)])).collect())
 }
 
