@@ -17,6 +17,7 @@ import pytest
 from compat_support import environment
 from originals import gpu_tracker_sources, need
 
+import weigh.compat.gpu_tracker as gput
 from weigh import _native
 
 #: Why a test replaces something that does not exist here.
@@ -51,8 +52,16 @@ NOT_APPLICABLE = {
     "tests/test_cli.py::test_compare": _NATIVE + "Instead: it::gpu_tracker_golden of the program",
 }
 
-#: What is left, with its parameters: two tests of the tracker and eight of code blocks.
-APPLICABLE = 21
+#: Tests that apply and differ in something that is right here.
+DIFFERENT = {
+    "tests/test_sub_tracker.py::test_invalid_file": (
+        "the error has the timestamp 1745449613.5325918 as it is in the file; gpu-tracker reads it with "
+        "pandas' fast parser, which gives the neighbour 1745449613.532592. Instead: "
+        "test_error_of_an_invalid_file_has_the_timestamps_of_the_file"),
+}
+
+#: What is left, with its parameters: two tests of the tracker and seven of code blocks.
+APPLICABLE = 20
 
 #: Stored results are pickles of gpu-tracker's classes, which weigh never unpickles: the original
 #: writes them as JSON, under the same names.
@@ -85,7 +94,7 @@ def pytest_of(sources: pathlib.Path, *options: str) -> subprocess.CompletedProce
 
 
 def test_every_test_that_can_apply_passes(sources: pathlib.Path) -> None:
-    deselected = [f"--deselect={test}" for test in NOT_APPLICABLE]
+    deselected = [f"--deselect={test}" for test in (*NOT_APPLICABLE, *DIFFERENT)]
     done = pytest_of(sources, *deselected)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(rf"\b{APPLICABLE} passed", done.stdout), done.stdout
@@ -93,7 +102,7 @@ def test_every_test_that_can_apply_passes(sources: pathlib.Path) -> None:
 
 def test_every_test_that_is_left_out_exists(sources: pathlib.Path) -> None:
     listed = pytest_of(sources, "--collect-only").stdout.splitlines()
-    for test in NOT_APPLICABLE:
+    for test in (*NOT_APPLICABLE, *DIFFERENT):
         assert any(line.split("[")[0] == test for line in listed), test
 
 
@@ -119,3 +128,17 @@ def test_errors_of_the_command_line_are_gpu_trackers(arguments: list[str], text:
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode != 0
     assert text in done.stderr
+
+
+@pytest.mark.parametrize(("file", "text"), [
+    ("invalid1.csv", "(1745449613.5325918, 1745449609.7528224) with differing process IDs: 1723811 and 1723812."),
+    ("invalid2.csv", "(1745449609.7528222, 1745449613.5325918) of process ID 1723811 with a start time greater "
+                     "than the stop time."),
+])
+def test_error_of_an_invalid_file_has_the_timestamps_of_the_file(
+        sources: pathlib.Path, file: str, text: str) -> None:
+    path = sources / "tests" / "data" / "sub-tracking-results" / file
+    analyzer = gput.SubTrackingAnalyzer(None, sub_tracking_file=os.fspath(path))
+    with pytest.raises(ValueError) as error:
+        analyzer.load_timestamp_pairs("X")
+    assert str(error.value) == f"Sub-tracking file is invalid. Detected timestamp pair {text}"
