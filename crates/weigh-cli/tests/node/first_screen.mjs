@@ -12,7 +12,7 @@ await browse(async (open) => {
     }
     // What limited the run, when its memory peaked, and which process had it.
     const verdict = (await page.locator(".verdict").textContent()).replace(/\s+/g, " ");
-    assert.match(verdict, /Bottleneck \S.+ Memory peak .*\d \S+ (at|between|before) .+ \(\d+\)/, verdict);
+    assert.match(verdict, /Bottleneck \S.+ Memory peak .*\d \S+ (at|between|before) .+ \(pid \d+\)/, verdict);
     // How many findings are above them depends on the machine: at least their curves begin.
     for (const part of ["#chart-cpu svg.chart", "#chart-memory svg.chart"]) {
       const box = await page.locator(part).boundingBox();
