@@ -1,8 +1,9 @@
-//! Text from users and programs: quantities, command lines whose secrets are masked.
+//! Text from users and programs: quantities, lists of nodes, command lines whose secrets are masked.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use weigh::job::node_list::{expand, repeated};
 use weigh::quantity::{parse_duration, parse_ratio, parse_size};
 use weigh::record::secrets;
 
@@ -15,4 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = parse_duration(text);
     let _ = parse_size(text);
     let _ = parse_ratio(text);
+    let _ = repeated(text);
+    if let Ok(names) = expand(text) {
+        assert!(names.iter().all(|name| !name.is_empty()), "every node has a name");
+    }
 });

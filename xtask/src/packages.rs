@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, at_root, is_on_path};
 
 /// A program that a test runs, and the Debian package that has it.
-const NEEDED: [(&str, &str); 10] = [
+const NEEDED: [(&str, &str); 14] = [
     ("chromium", "chromium"),
     ("node", "nodejs"),
     ("npm", "npm"),
@@ -16,6 +16,11 @@ const NEEDED: [(&str, &str); 10] = [
     ("mount", "mount"),
     ("linux.uml", "user-mode-linux"),
     ("ps", "procps"),
+    // A SLURM of two nodes on this machine; its packages start no daemons.
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("srun", "slurm-client"),
+    ("munged", "munge"),
 ];
 
 /// Installs what is missing; where it cannot, it prints what, and tests that need it are skipped.

@@ -10,6 +10,7 @@ mod find;
 mod gpu_tracker;
 mod import;
 mod inherited;
+mod job;
 mod live;
 mod measurement;
 mod merge;
@@ -67,6 +68,7 @@ fn dispatch(args: Args, inherited: Inherited) -> Result<u8, Failure> {
         Verb::Run(options) => run::run(options, inherited),
         Verb::Attach(options) => attach::attach(options),
         Verb::Watch(options) => attach::watch(options),
+        Verb::Job(options) => job::job(options, inherited),
         Verb::Phase(options) => phase::phase(options, inherited),
         Verb::Mark { text } => phase::mark(&text, inherited),
         Verb::Show(options) => show::show(options),

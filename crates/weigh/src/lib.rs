@@ -55,6 +55,8 @@ pub mod destination;
 #[cfg(feature = "measure")]
 pub mod doctor;
 pub mod export;
+#[cfg(feature = "measure")]
+pub mod job;
 pub mod listing;
 pub mod merge;
 pub mod model;

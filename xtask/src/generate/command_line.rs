@@ -8,22 +8,28 @@ use crate::command;
 
 /// The page, asked of this program.
 pub(super) fn page(weigh: &Path) -> Result<String> {
-    let overview = help(weigh, None)?;
+    let overview = help(weigh, &[])?;
     let verbs = verbs(&overview);
     if verbs.is_empty() {
         bail!("`weigh --help` lists no verbs under \"Commands:\"");
     }
     let mut text = format!("# Command line\n\n```text\n{overview}\n```\n");
     for verb in verbs {
-        text.push_str(&format!(
-            "\n## weigh {verb}\n\n```text\n{}\n```\n",
-            help(weigh, Some(&verb))?
-        ));
+        let printed = help(weigh, &[&verb])?;
+        text.push_str(&section(&verb, &printed));
+        // A verb may have verbs of its own.
+        for below in self::verbs(&printed) {
+            text.push_str(&section(&format!("{verb} {below}"), &help(weigh, &[&verb, &below])?));
+        }
     }
     Ok(text)
 }
 
-fn help(weigh: &Path, verb: Option<&str>) -> Result<String> {
+fn section(verb: &str, printed: &str) -> String {
+    format!("\n## weigh {verb}\n\n```text\n{printed}\n```\n")
+}
+
+fn help(weigh: &Path, verb: &[&str]) -> Result<String> {
     let mut program = command::at_root(weigh);
     program.args(verb).arg("--help");
     // Help shows the values of variables, which must not be on the page.

@@ -102,6 +102,7 @@ fn seed(name: &str, corpus: &Path) -> Result<()> {
                 write(format!("example-{place}"), arguments.join("\0").as_bytes())?;
             }
         }
+        "text_input" => write("nodes".to_owned(), b"n[01-03,7],gpu-a[1-2]-ib0")?,
         _ => {}
     }
     Ok(())

@@ -3,6 +3,7 @@
 mod attach;
 mod export;
 mod import;
+mod job;
 mod measuring;
 mod merge;
 mod report;
@@ -18,6 +19,9 @@ use weigh::quantity;
 pub(crate) use attach::{AttachArgs, WatchArgs};
 pub(crate) use export::{CompatTool, ExportArgs};
 pub(crate) use import::{ImportArgs, ImportTool};
+pub(crate) use job::{
+    EndsWith, JobArgs, JobFollowArgs, JobRunArgs, JobShowArgs, JobStartArgs, JobStopArgs, JobVerb,
+};
 pub(crate) use measuring::{LivePlace, Measuring};
 pub(crate) use merge::MergeArgs;
 pub(crate) use report::{PictureFormat, PlotArgs, PlotTool, ReportArgs, ReportFormat};
@@ -41,6 +45,7 @@ Examples:
   weigh run -i 100ms -o out -- ./sim  sample ten times a second, record into out/
   weigh attach 4711                   attach to a running process
   weigh watch --tools oasis           monitor all processes of some programs
+  weigh job run -- srun ./solver      measure a batch job on all its nodes
   weigh show                          show the newest run again
   weigh doctor                        what can be measured here, and what cannot
 ";
@@ -79,6 +84,7 @@ pub(crate) enum Verb {
     Run(RunArgs),
     Attach(AttachArgs),
     Watch(WatchArgs),
+    Job(JobArgs),
     Phase(PhaseArgs),
     /// Put a mark into the running recording
     #[command(after_help = "Example, in a script under weigh run:\n  weigh mark 'data loaded'\n")]

@@ -15,6 +15,8 @@ mod cards;
 mod python;
 #[path = "../support/recorded.rs"]
 mod recorded;
+#[path = "../support/slurm.rs"]
+mod slurm;
 #[path = "../support/test_cgroups.rs"]
 mod test_cgroups;
 #[path = "../support/weighed.rs"]
@@ -25,6 +27,7 @@ mod cgroups;
 mod connections;
 mod failures;
 mod gpu_partial;
+mod jobs;
 mod limits;
 mod machine;
 mod merge;

@@ -36,6 +36,7 @@ mod hardware;
 mod hostile;
 mod inbox;
 mod inherited;
+mod job;
 mod killed;
 mod nvml;
 mod odd_names;

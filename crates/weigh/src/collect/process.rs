@@ -84,6 +84,8 @@ pub struct ProcessReader {
     pub clock: Option<ProcessClock>,
     /// Whether the last read found it gone, and its exit event has not arrived yet.
     pub exit_pending: bool,
+    /// Whether it had not run since the read before.
+    pub is_asleep: bool,
     /// Whether it shares its address space.
     pub sharing: Sharing,
     /// Its parent when it was found.
@@ -117,6 +119,7 @@ impl ProcessReader {
             cmdline_retries_left: 0,
             clock: None,
             exit_pending: false,
+            is_asleep: false,
             sharing: Sharing::Unknown,
             parent,
             stat: CachedFile::new(&context.descriptors),
@@ -243,6 +246,12 @@ impl ProcessReader {
         self.ran = None;
     }
 
+    /// The name of its program.
+    pub fn name(&self) -> &[u8] {
+        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
+        &self.name[..end]
+    }
+
     /// Stores the program it runs now.
     pub fn note_program(&mut self, program: &Program) {
         self.note_name(&program.name);
@@ -313,23 +322,67 @@ impl ProcessReader {
 
 /// All CPU time of one process, which can be read after its exit.
 pub struct ProcessClock {
-    /// What it had used when the clock was attached, in seconds.
+    /// What it had used when the clocks were attached, in seconds.
     before: f64,
-    clock: TaskClock,
+    /// One for each thread that it had then; later threads inherit one.
+    clocks: Vec<TaskClock>,
+    allowance: Descriptors,
 }
 
 impl ProcessClock {
-    /// Attaches a clock to a process with one thread; `None` when the kernel refuses.
-    pub fn on(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessClock> {
-        let clock = TaskClock::of(pid).ok()?;
-        let path = ProcPath::new(pid, "schedstat");
-        let stat = parse::schedstat::parse(host.proc.read(path.as_c_str(), buffer).ok()?).ok()?;
-        Some(ProcessClock { before: stat.running_ns as f64 / 1e9, clock })
+    /// Attaches a clock to a process; `None` when the kernel refuses, or when it has more threads
+    /// than descriptors are allowed.
+    pub fn on(host: &Host, pid: u32, context: &mut ReadContext) -> Option<ProcessClock> {
+        let allowance = context.descriptors.clone();
+        let mut clock = ProcessClock { before: 0.0, clocks: Vec::new(), allowance };
+        let mut threads = vec![pid];
+        // A thread that is started meanwhile inherits the clock of the one that started it.
+        let _ = host.proc.each_name(ProcPath::new(pid, "task").as_c_str(), |name| {
+            let thread = name.to_str().ok().and_then(|name| name.parse::<u32>().ok());
+            threads.extend(thread.filter(|thread| *thread != pid));
+        });
+        for thread in &threads {
+            if !clock.allowance.take() {
+                return None;
+            }
+            match TaskClock::of(*thread) {
+                Ok(one) => clock.clocks.push(one),
+                Err(error) => {
+                    clock.allowance.release();
+                    // The first thread stays until the process exits, others may exit.
+                    if *thread == pid || error.raw_os_error() != Some(libc::ESRCH) {
+                        return None;
+                    }
+                }
+            }
+        }
+        clock.before = match threads.len() {
+            1 => {
+                let path = ProcPath::new(pid, "schedstat");
+                let bytes = host.proc.read(path.as_c_str(), &mut context.buffer).ok()?;
+                parse::schedstat::parse(bytes).ok()?.running_ns as f64 / 1e9
+            }
+            // In clock ticks: `schedstat` is of one thread, and some may have exited.
+            _ => {
+                let path = ProcPath::new(pid, "stat");
+                let bytes = host.proc.read(path.as_c_str(), &mut context.buffer).ok()?;
+                let stat = parse::stat::parse(bytes).ok()?;
+                host.seconds(stat.user_ticks + stat.system_ticks)
+            }
+        };
+        Some(clock)
     }
 
     /// What the process has used so far.
     pub fn read(&mut self) -> Option<f64> {
-        Some(self.before + self.clock.read().ok()?.as_secs_f64())
+        let counted: std::io::Result<Duration> = self.clocks.iter_mut().map(TaskClock::read).sum();
+        Some(self.before + counted.ok()?.as_secs_f64())
+    }
+}
+
+impl Drop for ProcessClock {
+    fn drop(&mut self) {
+        self.clocks.iter().for_each(|_| self.allowance.release());
     }
 }
 

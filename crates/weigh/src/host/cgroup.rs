@@ -134,6 +134,30 @@ impl Cgroup {
         Some(Cgroup { path, members, unified, cpuacct, cpu, memory, pids, blkio })
     }
 
+    /// A cgroup that this process is in, or an ancestor of it, in any hierarchy: the one that `of`
+    /// picks from its path. Returns the directory and the path.
+    pub fn around(host: &Host, of: &dyn Fn(&str) -> Option<String>) -> Option<(Dir, String)> {
+        let mut buffer = Vec::new();
+        let bytes = host.proc.read(c"self/cgroup", &mut buffer).ok()?;
+        let unified = if is_group(host, MOUNT) { "" } else { "unified" };
+        memberships(bytes).find_map(|one| {
+            let picked = of(std::str::from_utf8(one.path).ok()?)?;
+            let named = plain(Path::new(&picked))?;
+            let controllers = String::from_utf8_lossy(one.controllers).into_owned();
+            let trees = match one.is_unified() {
+                true => vec![unified],
+                false => {
+                    let names = controllers
+                        .split(',')
+                        .map(|name| name.strip_prefix("name=").unwrap_or(name));
+                    std::iter::once(controllers.as_str()).chain(names).collect()
+                }
+            };
+            let dir = trees.iter().find_map(|tree| find(host, tree, &named).ok())?;
+            Some((dir, format!("/{named}")))
+        })
+    }
+
     /// Its out-of-memory kills.
     pub fn oom_kills(&self) -> Option<u64> {
         let mut buffer = Vec::new();
@@ -295,6 +319,18 @@ mod tests {
             assert_eq!((found.path.as_str(), found.oom_kills()), ("/job", Some(1)));
         }
         assert!(Cgroup::own(&FakeHost::new().host()).is_none());
+    }
+
+    #[test]
+    fn cgroup_around_this_process_is_found_in_any_hierarchy() {
+        let fake = v1()
+            .proc("self/cgroup", "5:memory:/\n3:freezer:/job/step_0/task_1\n0::/\n")
+            .sys("fs/cgroup/freezer/job/step_0/task_1/cgroup.procs", "9\n");
+        let of_step = |path: &str| path.split_once("/step_").map(|(job, _)| job.to_owned());
+        let (dir, path) = Cgroup::around(&fake.host(), &of_step).unwrap();
+        assert_eq!(path, "/job");
+        assert_eq!(dir.read(c"cgroup.procs", &mut Vec::new()).unwrap(), b"8\n");
+        assert!(Cgroup::around(&fake.host(), &|_| None).is_none());
     }
 
     #[test]

@@ -230,13 +230,14 @@ impl Descriptors {
     }
 
     /// Takes one, if there is one.
-    fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         let left = self.0.get();
         self.0.set(left.saturating_sub(1));
         left > 0
     }
 
-    fn release(&self) {
+    /// Gives one back.
+    pub fn release(&self) {
         self.0.set(self.0.get() + 1);
     }
 }

@@ -1,8 +1,10 @@
 //! Environment variables, read by name. The environment is never recorded.
 
 use std::ffi::{CStr, OsStr, OsString};
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 /// The variable by which a command finds the recording it runs in.
 pub const RUN_VARIABLE: &str = "WEIGH_RUN";
@@ -55,11 +57,14 @@ pub fn with(variables: &[(&str, &OsStr)]) -> Vec<OsString> {
     all
 }
 
-/// Variables that batch systems set for the processes of a job.
-const JOB_VARIABLES: [(&str, &str); 3] =
-    [("SLURM_JOB_ID", "slurm"), ("PBS_JOBID", "pbs"), ("OAR_JOB_ID", "oar")];
-
-/// The batch system whose job this process is part of, if any.
-pub fn scheduler() -> Option<&'static str> {
-    JOB_VARIABLES.iter().find(|(name, _)| variable(name).is_some()).map(|(_, scheduler)| *scheduler)
+/// A file that a variable names, if it is a small one of text.
+#[expect(clippy::disallowed_methods, reason = "host is the access to the machine")]
+pub fn small_file(path: &Path) -> Option<String> {
+    const MOST_BYTES: u64 = 16 << 20;
+    let mut options = std::fs::OpenOptions::new();
+    // A pipe in its place must not block.
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    let is_small = file.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES);
+    let mut text = String::new();
+    (is_small && file.take(MOST_BYTES).read_to_string(&mut text).is_ok()).then_some(text)
 }

@@ -18,7 +18,7 @@ impl Facts {
         let mut buffer = Vec::new();
         let memory = host.proc.read(c"meminfo", &mut buffer).ok();
         Facts {
-            name: text(system.nodename()),
+            name: own::host_name(),
             cores,
             cores_allowed: allowed,
             memory_bytes: memory

@@ -26,6 +26,7 @@ pub mod out_of_memory;
 pub mod own;
 pub mod perf;
 pub mod pidfd;
+pub mod program;
 pub mod run_cgroup;
 pub mod signals;
 #[cfg(test)]

@@ -116,6 +116,11 @@ pub fn user() -> Option<String> {
         .filter(|n| !n.is_empty())
 }
 
+/// The host name of this machine.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// The name of a user in the lines of /etc/passwd.
 fn name_in(users: &str, number: u32) -> Option<String> {
     let number = number.to_string();

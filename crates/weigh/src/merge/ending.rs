@@ -116,7 +116,9 @@ fn exit(all: &[MemberEnd<'_>]) -> Option<End> {
 /// Why not all of it was monitored to its end, if it was not.
 fn why(all: &[MemberEnd<'_>]) -> StopReason {
     let is = |why: StopReason| all.iter().any(|one| one.end.why == Some(why)).then_some(why);
-    is(StopReason::StopRequested).or_else(|| is(StopReason::TimeLimit)).unwrap_or(StopReason::Ended)
+    use StopReason::{Asked, Blocking, LauncherExited, Time, TimeLimit};
+    let reasons = [TimeLimit, LauncherExited, Blocking, Asked, Time];
+    reasons.into_iter().find_map(is).unwrap_or(StopReason::Ended)
 }
 
 /// Processes that still run, as far as they were monitored to the end of all.

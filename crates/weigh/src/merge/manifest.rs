@@ -7,6 +7,7 @@ use super::facts;
 use super::layout::{Layout, Place};
 use crate::catalog::{Metric, Scope};
 use crate::model::ProcessId;
+use crate::model::batch_job::BatchJob;
 use crate::record::manifest::{CounterOrigin, Described, Origin, new_id};
 use crate::record::{Manifest, Member, Recording, Target, secrets};
 
@@ -43,13 +44,19 @@ pub(super) fn of(
         host: facts::of(&manifests),
         hardware: same(&manifests, |one| one.hardware.clone()),
         surroundings: same(&manifests, |one| one.surroundings.clone()),
-        job: same(&manifests, |one| one.job.clone()),
+        job: job(&manifests),
         catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
             .into_iter()
             .filter(|metric: &Described| layout.has_metric(&metric.name))
             .collect(),
         sealed: true,
     }
+}
+
+/// The batch job of all of them.
+fn job(manifests: &[&Manifest]) -> Option<BatchJob> {
+    let jobs: Option<Vec<&BatchJob>> = manifests.iter().map(|one| one.job.as_ref()).collect();
+    BatchJob::common(&jobs?)
 }
 
 /// What none of them had.

@@ -1,5 +1,6 @@
 //! One tick: what was measured, of which entity, at one moment.
 
+pub mod batch_job;
 pub mod devices;
 mod facts;
 mod fault;
@@ -78,10 +79,12 @@ pub enum Change {
     },
     /// A GPU was detected, with its properties.
     Gpu(Box<Gpu>),
-    /// A process exited, and nothing else is known of its exit: its parent reaped it.
+    /// A process exited; its parent reaped it.
     Exited {
         /// Which one.
         id: ProcessId,
+        /// All CPU time of its own, if it had a task clock.
+        cpu_seconds: Option<f64>,
     },
 }
 

@@ -273,7 +273,14 @@ impl From<&Change> for Event {
                 tool: program.tool.clone(),
             },
             Change::Gpu(gpu) => Event::Gpu(gpu.clone()),
-            Change::Exited { id } => Event::ended(*id, None, None),
+            Change::Exited { id, cpu_seconds } => Event::ProcessExit {
+                pid: id.pid,
+                started: id.started,
+                end: None,
+                usage: None,
+                cpu_seconds: *cpu_seconds,
+                memory_peak_bytes: None,
+            },
         }
     }
 }

@@ -108,22 +108,10 @@ pub fn create_directory(path: &Path) -> Result<usize, Error> {
 ///
 /// Returns it, and how many directories had to be created.
 pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize), Error> {
-    let missing = usize::from(!parent.exists());
-    let private = |recursive| {
-        let mut builder = DirBuilder::new();
-        builder.recursive(recursive).mode(0o700);
-        builder
-    };
-    private(true).create(parent).map_err(|source| Error::file(parent, source))?;
-    if missing > 0 {
-        // Recordings are not source code. A directory without it is as good.
-        let _ = create_file(&parent.join(IGNORE)).and_then(|mut file| {
-            file.write_all(b"*\n").map_err(|source| Error::file(parent, source))
-        });
-    }
+    let missing = create_collection(parent)?;
     let mut path = parent.join(name);
     for number in 2.. {
-        match private(false).create(&path) {
+        match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => break,
             Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {
                 path = parent.join(format!("{name}-{number}"));
@@ -132,6 +120,33 @@ pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize
         }
     }
     Ok((path, missing + 1))
+}
+
+/// Creates a directory for recordings, unless it exists, and keeps it out of a repository. Returns
+/// how many had to be created.
+fn create_collection(path: &Path) -> Result<usize, Error> {
+    let missing = usize::from(!path.exists());
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path).map_err(|source| Error::file(path, source))?;
+    if missing > 0 {
+        // Recordings are not source code. A directory without it is as good.
+        let _ = create_file(&path.join(IGNORE)).and_then(|mut file| {
+            file.write_all(b"*\n").map_err(|source| Error::file(path, source))
+        });
+    }
+    Ok(missing)
+}
+
+/// Creates a directory that several recorders use, unless one of them has. In the default place the
+/// directory around it is as [`create_new_directory`] makes it.
+pub fn create_shared_directory(path: &Path) -> Result<(), Error> {
+    let parent =
+        path.parent().filter(|parent| parent.file_name().is_some_and(|n| n == DEFAULT_DIRECTORY));
+    if let Some(parent) = parent {
+        create_collection(parent)?;
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path).map_err(|source| Error::file(path, source))
 }
 
 /// Starts writeback of a file, and does not wait for it.
@@ -239,6 +254,14 @@ fn remove_empty(directory: &Path, made: usize) {
         // What is left of a run that did not happen is a nuisance at worst.
         let _ = std::fs::remove_dir(above);
     }
+}
+
+/// When a file of a recording was last written.
+pub fn last_written(recording: &Path) -> Option<std::time::SystemTime> {
+    let here = std::fs::read_dir(recording).ok()?.flatten();
+    let below = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let all = here.flat_map(|entry| below(entry.path()).chain([entry]));
+    all.filter_map(|entry| entry.metadata().ok()?.modified().ok()).max()
 }
 
 /// The recordings in a directory, newest first.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, Member, Target, secrets};
 use crate::catalog::{Metric, SourceId};
+use crate::model::batch_job::BatchJob;
 use crate::model::hardware::{Hardware, HardwareGpu, Surroundings};
 use crate::model::settings::Settings;
 use crate::model::{Facts, ProcessId, base_name};
@@ -82,7 +83,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
     /// The batch job it is part of.
-    pub job: Option<serde_json::Value>,
+    pub job: Option<BatchJob>,
     /// What the columns mean.
     pub catalogue: Vec<Described>,
     /// Whether `integrity.json` says what the recording holds; earlier ones have none.

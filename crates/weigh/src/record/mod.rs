@@ -21,6 +21,7 @@ pub mod files;
 mod frame;
 pub mod inbox;
 mod integrity;
+pub mod job_directory;
 mod losses;
 pub mod manifest;
 mod reader;

@@ -79,6 +79,12 @@ pub enum StopReason {
     /// weigh was asked to stop.
     #[serde(rename = "asked")]
     StopRequested,
+    /// The batch job is about to reach its time limit.
+    TimeLimit,
+    /// What started the recorder of a batch job has exited.
+    LauncherExited,
+    /// The recorder's own step kept the job from starting others.
+    Blocking,
 }
 
 /// When the command and the last process were reaped, from the events of a run.

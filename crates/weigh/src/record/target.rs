@@ -26,6 +26,13 @@ pub enum Target {
         #[serde(default)]
         under: Option<u32>,
     },
+    /// The processes of a batch job on one node.
+    Job {
+        /// The id of the job.
+        id: String,
+        /// How its processes were found: by a cgroup, or by a variable in their environment.
+        found_by: String,
+    },
     /// Several recordings, merged into one.
     Merged {
         /// Which ones.
@@ -94,6 +101,7 @@ impl Target {
             Target::Programs { names, under: Some(pid) } => {
                 format!("{} under process {pid}", listed(names))
             }
+            Target::Job { id, .. } => format!("job {id}"),
             Target::Merged { members, .. } => format!("{} recordings", members.len()),
         }
     }

@@ -7,6 +7,7 @@ pub mod gpus;
 pub mod hardware;
 #[cfg(feature = "html")]
 pub mod html;
+pub mod job;
 pub mod markdown;
 #[cfg(feature = "pdf")]
 pub mod pdf;

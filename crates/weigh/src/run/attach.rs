@@ -10,15 +10,19 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::Control;
+use super::job::{JobEnding, JobProcesses, JobWatch};
 use super::live::{LiveEvent, LiveObserver};
 use super::occupants::Occupants;
 use super::requests::{Request, RequestQueue, Requests};
 use super::sampling_loop::SamplingLoop;
 use super::session::command::SessionCommand;
-use super::{Error, Outcome, RESERVED_DESCRIPTORS, check_gpus, prepare, select, surroundings};
+use super::{
+    Error, Outcome, RESERVED_DESCRIPTORS, batch_job, check_gpus, prepare, recorded_job, select,
+    surroundings,
+};
 use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
-use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
+use crate::collect::members::{CgroupMembers, EnvironmentMarker, ProcessTree, RunMembers};
 use crate::collect::processes::ProcessCollector;
 use crate::collect::rule::ProgramRule;
 use crate::collect::sockets::{SocketBaseline, Sockets};
@@ -32,6 +36,7 @@ use crate::host::pidfd::PidFd;
 use crate::host::signals::{self, Signals};
 use crate::host::taskstats::{ExitRecord, Taskstats};
 use crate::host::{Host, clock, own};
+use crate::job::JobHere;
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
 use crate::model::{Facts, FaultSource, Program, Tick};
@@ -54,6 +59,8 @@ pub enum AttachTarget {
     Processes(Vec<u32>),
     /// All processes in a cgroup and the cgroups below it.
     Cgroup(PathBuf),
+    /// The processes of a batch job on this node, and what ends the recording.
+    Job(Box<JobHere>, JobEnding),
     /// Every process that runs one of some programs, everywhere or below one process.
     Programs {
         /// Which programs.
@@ -68,18 +75,22 @@ impl AttachTarget {
     fn named(&self) -> &[u32] {
         match self {
             AttachTarget::Processes(pids) => pids,
-            AttachTarget::Cgroup(_) => &[],
+            AttachTarget::Cgroup(_) | AttachTarget::Job(..) => &[],
             AttachTarget::Programs { under, .. } => under.as_slice(),
         }
     }
 
-    fn target(&self, group: Option<&Cgroup>) -> Target {
+    fn target(&self, group: Option<&Cgroup>, job: Option<&JobProcesses>) -> Target {
         match self {
             AttachTarget::Processes(pids) => Target::Processes { pids: pids.clone() },
             AttachTarget::Cgroup(path) => {
                 let found = group.map(|group| group.path.clone());
                 Target::Cgroup { path: found.unwrap_or_else(|| path.display().to_string()) }
             }
+            AttachTarget::Job(here, _) => Target::Job {
+                id: here.job.id.clone().unwrap_or_default(),
+                found_by: job.map(|how| how.words(here)).unwrap_or_default(),
+            },
             AttachTarget::Programs { rule, under } => {
                 Target::Programs { names: rule.words(), under: *under }
             }
@@ -138,6 +149,10 @@ pub(super) fn begin(
         AttachTarget::Cgroup(path) => Some(Cgroup::at(&host, path)?),
         _ => None,
     };
+    let job_processes = match &options.what {
+        AttachTarget::Job(here, _) => Some(JobProcesses::of(&host, here)),
+        _ => None,
+    };
     let visible_gpus = match &options.what {
         // What a program sets after its start is in no file.
         AttachTarget::Processes(pids) if pids[..] == [std::process::id()] => {
@@ -149,7 +164,7 @@ pub(super) fn begin(
     let settings = &Settings { cgroup: group.is_some(), visible_gpus, ..settings.clone() };
     let target_pidfds =
         options.what.named().iter().map(|pid| open_pidfd(*pid)).collect::<Result<Vec<_>, _>>()?;
-    let mut manifest = describe(options, group.as_ref(), settings, &host);
+    let mut manifest = describe(options, group.as_ref(), job_processes.as_ref(), settings, &host);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let claim = prepare(settings, &manifest, warnings)?;
@@ -167,6 +182,13 @@ pub(super) fn begin(
     };
     let own = std::process::id();
     let members: RunMembers = match (&group, &options.what) {
+        (None, AttachTarget::Job(here, _)) => match job_processes {
+            Some(JobProcesses::Cgroup(dir, _)) => CgroupMembers::all_but(dir, own).into(),
+            _ => {
+                let marker = EnvironmentMarker::new(here.marker.name, &here.marker.value);
+                ProcessTree::marked(&host, marker).into()
+            }
+        },
         (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
         (None, AttachTarget::Programs { under: None, .. }) => {
             ProcessTree::all_but(&host, own).into()
@@ -188,8 +210,14 @@ pub(super) fn begin(
     // Without permission there are still the clocks, and no sizes of processes shorter than a tick.
     let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
     let collects = |id| sources.iter().any(|source| source.id == id);
-    let mut processes = collects(SourceId::Process)
-        .then(|| ProcessCollector::of(&host, settings, members, rule, descriptors));
+    let is_job = matches!(options.what, AttachTarget::Job(..));
+    let mut processes = collects(SourceId::Process).then(|| match is_job {
+        true => ProcessCollector::of_job(&host, settings, members, descriptors),
+        false => ProcessCollector::of(&host, settings, members, rule, descriptors),
+    });
+    if let (Some(processes), true) = (&mut processes, is_job && collects(SourceId::TaskClock)) {
+        processes.attach_clocks(manifest.zero());
+    }
     if let (Some(processes), Some(_)) = (&mut processes, &connector) {
         processes.enable_events(manifest.zero());
     }
@@ -237,6 +265,10 @@ pub(super) fn begin(
         is_alone: matches!(&options.what, AttachTarget::Processes(pids) if pids.len() == 1),
         target_pidfds,
         occupants: group.map(|group| Occupants::of(group.members)),
+        job: match &options.what {
+            AttachTarget::Job(here, ending) => Some(JobWatch::begin(here, ending)),
+            _ => None,
+        },
         connector,
         happened: Vec::new(),
         taskstats,
@@ -252,6 +284,22 @@ pub(super) fn begin(
     Ok((monitor, manifest))
 }
 
+/// What the process at the other end of stdin says: a line requests the end, and a closed pipe
+/// means that it has exited. `None` while it says nothing.
+fn launcher_request() -> Option<StopReason> {
+    let mut source = [PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if !matches!(poll(&mut source, Some(&at_once)), Ok(count) if count > 0) {
+        return None;
+    }
+    match rustix::io::read(rustix::stdio::stdin(), &mut [0; 64]) {
+        Ok(0) => Some(StopReason::LauncherExited),
+        Ok(_) => Some(StopReason::StopRequested),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => None,
+        Err(_) => Some(StopReason::LauncherExited),
+    }
+}
+
 fn open_pidfd(pid: u32) -> Result<PidFd, Error> {
     PidFd::open(pid).map_err(|source| match source.raw_os_error() {
         Some(libc::ESRCH) => Error::NoProcess { pid },
@@ -263,6 +311,7 @@ fn open_pidfd(pid: u32) -> Result<PidFd, Error> {
 fn describe(
     options: &AttachOptions,
     group: Option<&Cgroup>,
+    job: Option<&JobProcesses>,
     settings: &Settings,
     host: &Host,
 ) -> Manifest {
@@ -272,7 +321,9 @@ fn describe(
             [pid] => (pid, process::program(host, pid, true, &mut buffer)),
             _ => (0, Program::default()),
         },
-        AttachTarget::Programs { .. } | AttachTarget::Cgroup(_) => (0, Program::default()),
+        AttachTarget::Programs { .. } | AttachTarget::Cgroup(_) | AttachTarget::Job(..) => {
+            (0, Program::default())
+        }
     };
     let command = program.arguments.as_deref().map(secrets::command).unwrap_or_default();
     let mut manifest = Manifest::new(settings, &command, Facts::of(host), clock::wall());
@@ -285,13 +336,21 @@ fn describe(
             AttachTarget::Cgroup(path) => path
                 .file_name()
                 .map_or_else(|| "cgroup".to_owned(), |name| name.to_string_lossy().into_owned()),
+            AttachTarget::Job(here, _) => {
+                let name = here.job.name.as_deref().map(secrets::remark);
+                name.unwrap_or_else(|| here.directory_name())
+            }
             AttachTarget::Processes(_) if pid != 0 => program.called(),
             AttachTarget::Processes(_) => "processes".to_owned(),
         };
     }
+    manifest.job = match &options.what {
+        AttachTarget::Job(here, _) => Some(recorded_job(here.job.clone())),
+        _ => batch_job(),
+    };
     manifest.pid = pid;
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
-    manifest.target = Some(options.what.target(group));
+    manifest.target = Some(options.what.target(group, job));
     manifest.attach_clock_ticks = Some(host.ticks(clock::since_boot()));
     let whose = if pid == 0 { LimitsOf::Several } else { LimitsOf::Process(pid) };
     manifest.surroundings = surroundings(settings, host, whose);
@@ -308,6 +367,8 @@ pub(super) struct AttachMonitor {
     pub(super) target_pidfds: Vec<PidFd>,
     /// Those in the monitored cgroup.
     pub(super) occupants: Option<Occupants>,
+    /// What ends the recording of a batch job.
+    pub(super) job: Option<JobWatch>,
     /// Kernel events of process starts and exits, when programs are searched.
     pub(super) connector: Option<Connector>,
     pub(super) happened: Vec<(Duration, ProcEvent)>,
@@ -377,6 +438,10 @@ impl AttachMonitor {
                 self.watch.take_tick();
                 return StopReason::Ended;
             }
+            if let Some(why) = self.job_verdict() {
+                self.watch.take_tick();
+                return why;
+            }
             if was_named
                 && self.target_pidfds.is_empty()
                 && !(self.wait_all && self.has_processes())
@@ -384,6 +449,18 @@ impl AttachMonitor {
                 return StopReason::Ended;
             }
         }
+    }
+
+    /// Whether the recording of a batch job ends now, and why.
+    fn job_verdict(&mut self) -> Option<StopReason> {
+        let now = self.watch.now();
+        let job = self.job.as_mut()?;
+        if job.stdin_is_launcher
+            && let Some(why) = launcher_request()
+        {
+            return Some(why);
+        }
+        job.verdict(&self.watch.host, self.watch.collectors.processes.as_ref(), now)
     }
 
     fn has_processes(&self) -> bool {
@@ -394,12 +471,16 @@ impl AttachMonitor {
     /// Sleeps until an event, at most so long.
     fn sleep(&self, time: Duration) {
         let pidfds = self.target_pidfds.iter().map(AsFd::as_fd);
+        let stdin = self.job.as_ref().filter(|job| job.stdin_is_launcher);
+        let stdin = stdin.map(|_| rustix::stdio::stdin());
         let mut sources: Vec<_> = [self.requests.as_fd()]
             .into_iter()
             .chain(self.control.fd())
             .chain(self.connector.as_ref().map(AsFd::as_fd))
             .chain(pidfds)
             .chain(self.occupants.as_ref().and_then(Occupants::exit_fd))
+            .chain(self.job.as_ref().and_then(|job| job.stop.as_ref()).map(AsFd::as_fd))
+            .chain(stdin)
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         let time =

@@ -5,6 +5,7 @@
 
 mod attach;
 mod control;
+mod job;
 mod live;
 mod monitor;
 mod occupants;
@@ -13,6 +14,7 @@ mod requests;
 mod sampling_loop;
 mod schedule;
 mod session;
+mod stop_files;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -30,12 +32,14 @@ use crate::host::cgroup::Cgroup;
 pub use crate::host::cgroup::NoCgroup;
 pub use crate::host::child::Error as CommandError;
 use crate::host::child::{self, ForkedChild, Inherited, Original, Replacement};
-use crate::host::environment::{self, INBOX_VARIABLE, RUN_VARIABLE};
+use crate::host::environment::{INBOX_VARIABLE, RUN_VARIABLE};
 use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::run_cgroup::{self, CgroupMode, RunCgroup};
 use crate::host::signals::Signals;
 use crate::host::{self, Host, clock, limits, out_of_memory, own};
+use crate::job as batch;
+use crate::model::batch_job::BatchJob;
 use crate::model::gpu::Visible;
 use crate::model::hardware::Surroundings;
 use crate::model::settings::{self, Destination, OwnCgroup, Settings};
@@ -46,10 +50,12 @@ use crate::record::manifest::Manifest;
 use crate::record::{self, RunEnd, Writer, secrets};
 use crate::summary::Summary;
 pub use attach::{AttachOptions, AttachTarget, attach};
+pub use job::JobEnding;
 pub use live::{LiveEvent, LiveMemory, LiveObserver, LiveValues};
 use monitor::{Monitor, PreRunBaseline};
 use sampling_loop::SamplingLoop;
 pub use session::{OpenPhase, PhaseId, Session};
+pub use stop_files::StopFiles;
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -206,8 +212,7 @@ fn measure(
     };
     let shown = secrets::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
-    // Its name alone: what else a job's variables say is not weigh's to record.
-    manifest.job = environment::scheduler().map(|name| serde_json::json!({"scheduler": name}));
+    manifest.job = batch_job();
     if settings.surroundings {
         // What the command is allowed, not what weigh is.
         original.limits.restore();
@@ -337,6 +342,16 @@ fn variables(directory: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
     vec![(RUN_VARIABLE, absolute), (INBOX_VARIABLE, inbox)]
 }
 
+/// The batch job that this process is part of, as it is recorded.
+fn batch_job() -> Option<BatchJob> {
+    batch::here().map(|here| recorded_job(here.job))
+}
+
+/// A batch job without the secrets that its name may have.
+pub fn recorded_job(job: BatchJob) -> BatchJob {
+    BatchJob { name: job.name.as_deref().map(secrets::remark), ..job }
+}
+
 /// The limits of the run, if requested.
 fn surroundings(settings: &Settings, host: &Host, whose: LimitsOf) -> Option<Surroundings> {
     settings.surroundings.then(|| Surroundings::of(&host.root, whose, live(settings).variable))
@@ -367,6 +382,11 @@ fn own_group(
     };
     // Cgroups can only be created on the machine on which the command runs.
     let made = match is_here(settings) {
+        true if mode == CgroupMode::Auto && batch::here().is_some() => {
+            let why =
+                "in a batch job, whose scheduler looks for its processes in the job's own group";
+            Err(run_cgroup::CgroupRefusal::Careful(why.to_owned()))
+        }
         true => RunCgroup::create(host, mode),
         false => Err(run_cgroup::CgroupRefusal::NoPlace),
     };

@@ -27,13 +27,8 @@ impl ExitedCounts {
     /// Of a process as it was last sampled; its own alone, or with its children's.
     fn of(process: &ProcessValues, with_children: bool) -> ExitedCounts {
         let (cpu, events) = (&process.cpu, &process.events);
-        let children = if with_children {
-            [cpu.children_user.unwrap_or(0.0), cpu.children_system.unwrap_or(0.0)]
-        } else {
-            [0.0; 2]
-        };
-        ExitedCounts {
-            cpu: [cpu.user.unwrap_or(0.0) + children[0], cpu.system.unwrap_or(0.0) + children[1]],
+        let mut counts = ExitedCounts {
+            cpu: [cpu.user.unwrap_or(0.0), cpu.system.unwrap_or(0.0)],
             io: process.all_io(),
             faults: [
                 events.faults_minor.unwrap_or(0),
@@ -44,7 +39,17 @@ impl ExitedCounts {
                 events.switches_voluntary.unwrap_or(0),
                 events.switches_involuntary.unwrap_or(0),
             ],
+        };
+        if with_children {
+            counts.add_children_cpu(process);
         }
+        counts
+    }
+
+    /// Adds the CPU time of its reaped children, as last sampled.
+    fn add_children_cpu(&mut self, process: &ProcessValues) {
+        self.cpu[0] += process.cpu.children_user.unwrap_or(0.0);
+        self.cpu[1] += process.cpu.children_system.unwrap_or(0.0);
     }
 
     /// Sets what `wait4` reported, which includes its reaped children.
@@ -159,13 +164,17 @@ impl ExitedUsage {
         let mut transfers = self.pending.remove(&id).unwrap_or_default();
         let all = ExitedCounts::of(process, true);
         let (cpu, faults) = (all.cpu.iter().sum(), all.faults.iter().sum());
-        let mut counts = ExitedCounts::of(process, moves);
+        let mut counts = ExitedCounts::of(process, false);
+        // The clock counts the process alone.
+        counts.raise_cpu(cpu_seconds.unwrap_or(0.0));
+        if moves {
+            counts.add_children_cpu(process);
+        }
         if let Some(usage) = usage.filter(|_| moves) {
             counts.set_wait4(usage);
             // What was pending at it is in it.
             transfers.clear();
         }
-        counts.raise_cpu(cpu_seconds.unwrap_or(0.0));
         // In the counters of children, minor and major faults are no longer separate; so they are
         // kept as they were sampled.
         self.kept.add(&ExitedCounts { cpu: [0.0; 2], io: None, ..counts });
@@ -300,5 +309,8 @@ mod tests {
         let mut exited_usage = parent_and_child(vec![0]);
         exited_usage.on_exit(CHILD, &process(0.0, 0.0, 0, 0), None, Some(0.25));
         assert_eq!(cpu(&exited_usage), 0.25);
+        let mut exited_usage = parent_and_child(Vec::new());
+        exited_usage.on_exit(CHILD, &process(1.0, 3.0, 0, 0), None, Some(1.5));
+        assert_eq!(cpu(&exited_usage), 4.5, "it counts the process alone, not its children");
     }
 }

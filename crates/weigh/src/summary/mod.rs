@@ -19,6 +19,7 @@ mod findings;
 mod gpus;
 mod group;
 mod helpers;
+pub mod job;
 mod lossy;
 pub(crate) mod main_exit;
 mod memory_growth;
@@ -50,6 +51,7 @@ pub(crate) use run_totals::RunTotals;
 pub use tools::Tool;
 
 use crate::model::Facts;
+use crate::model::batch_job::BatchJob;
 use crate::record::StopReason;
 use crate::record::manifest::Origin;
 use crate::record::{self, Recording, Target};
@@ -65,7 +67,7 @@ pub struct Summary {
     /// The machine.
     pub host: Facts,
     /// The batch job.
-    pub job: Option<serde_json::Value>,
+    pub job: Option<BatchJob>,
     /// What the run used in total.
     pub figures: Figures,
     /// The same, by part.

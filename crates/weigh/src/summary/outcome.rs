@@ -59,6 +59,15 @@ impl RunOutcome {
             RunOutcome::MonitoringEnded(StopReason::TimeLimit | StopReason::StopRequested) => {
                 "still running".to_owned()
             }
+            RunOutcome::MonitoringEnded(StopReason::TimeLimit) => {
+                "time limit of the job".to_owned()
+            }
+            RunOutcome::MonitoringEnded(StopReason::LauncherExited) => {
+                "what started the recorder has exited".to_owned()
+            }
+            RunOutcome::MonitoringEnded(StopReason::Blocking) => {
+                "its step blocked the job".to_owned()
+            }
             RunOutcome::NotRecorded => "end not recorded".to_owned(),
         }
     }

@@ -6,6 +6,7 @@ use crate::catalog::metrics::{
     ProcessMemory, RunCpu,
 };
 use crate::catalog::{FigureId, FigureScope};
+use crate::model::batch_job::{BatchJob, Scheduler};
 use crate::model::{End, Entity, Name, ProcessId, Tick};
 use crate::record::Event;
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, cpu_with_children, memory, usage};
@@ -509,9 +510,9 @@ fn ctrl_c_and_a_closed_pipe_are_notes_and_not_problems() {
 
 #[test]
 fn cores_that_were_not_requested_give_no_advice_to_request_fewer() {
-    let idle = |job: Option<serde_json::Value>, expected: Option<f64>| {
+    let idle = |job: Option<Scheduler>, expected: Option<f64>| {
         let mut run = FakeRun::new();
-        run.manifest.job = job;
+        run.manifest.job = job.map(BatchJob::of);
         run.manifest.expected_cores = expected;
         run.reaped(10.0, MAIN, usage(10.0, MIB));
         found(&run.ends(10.0, |_| {}).summary(), "cpu.idle_cores").unwrap()
@@ -520,10 +521,10 @@ fn cores_that_were_not_requested_give_no_advice_to_request_fewer() {
     assert_eq!((plain.severity, plain.advice.as_str()), (Severity::Note, ""));
     assert!(plain.sentence.contains("1.00 at the sampled peak"), "{}", plain.sentence);
     assert_eq!(idle(None, Some(4.0)).severity, Severity::Warning);
-    let slurm = idle(Some(serde_json::json!({"scheduler": "slurm"})), None);
+    let slurm = idle(Some(Scheduler::Slurm), None);
     assert_eq!(slurm.severity, Severity::Warning);
     assert_eq!(slurm.advice, "Ask for fewer cores: #SBATCH --cpus-per-task=1");
-    let pbs = idle(Some(serde_json::json!({"scheduler": "pbs"})), None);
+    let pbs = idle(Some(Scheduler::Pbs), None);
     assert_eq!(pbs.advice, "Ask for fewer cores.");
 }
 

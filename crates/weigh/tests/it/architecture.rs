@@ -37,12 +37,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("doctor", &["catalog", "collect", "host", "model"]),
+    ("job", &["host", "model"]),
     ("program", &["host"]),
-    ("run", &["catalog", "collect", "host", "model", "parse", "record", "summary"]),
+    ("run", &["catalog", "collect", "host", "job", "model", "parse", "record", "summary"]),
 ];
 
 /// What measures: no reader of recordings uses any of it.
-const MEASURING: [&str; 6] = ["collect", "doctor", "host", "parse", "program", "run"];
+const MEASURING: [&str; 7] = ["collect", "doctor", "host", "job", "parse", "program", "run"];
 
 /// Files and directories of tests, which may use everything.
 const TESTS: [&str; 5] = ["tests.rs", "tests", "testing.rs", "golden.rs", "fake.rs"];

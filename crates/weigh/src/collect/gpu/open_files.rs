@@ -35,7 +35,7 @@ impl OpenFiles {
                     self.counts.insert(*id, (None, tick.at));
                     changed.push(*id);
                 }
-                Change::Exited { id } => drop(self.counts.remove(id)),
+                Change::Exited { id, .. } => drop(self.counts.remove(id)),
                 Change::Gpu(_) => {}
             }
         }

@@ -5,7 +5,7 @@ mod fork_counter;
 mod tree;
 
 pub use cgroup::CgroupMembers;
-pub use tree::ProcessTree;
+pub use tree::{EnvironmentMarker, ProcessTree};
 
 use crate::host::{self, Host};
 use crate::model::ProcessId;

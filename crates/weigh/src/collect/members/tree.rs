@@ -37,6 +37,27 @@ enum TreeRoots {
     Roots(HashSet<u32>),
     /// All processes but this one.
     AllBut(u32),
+    /// Processes with a variable in their environment, and their descendants.
+    Marked(EnvironmentMarker),
+}
+
+/// A variable in the environment of processes, as `NAME=value`.
+///
+/// Source: `/proc/PID/environ`, readable by the owner of the process; it is the environment that
+/// the process was started with.
+#[derive(Debug, Clone)]
+pub struct EnvironmentMarker(Vec<u8>);
+
+impl EnvironmentMarker {
+    /// A variable with this value.
+    pub fn new(name: &str, value: &str) -> EnvironmentMarker {
+        EnvironmentMarker(format!("{name}={value}").into_bytes())
+    }
+
+    fn is_on(&self, host: &Host, pid: u32, buffer: &mut Vec<u8>) -> bool {
+        let environment = host.proc.read(host::ProcPath::new(pid, "environ").as_c_str(), buffer);
+        environment.is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|one| one == self.0))
+    }
 }
 
 /// All processes of the machine, and which of them are members.
@@ -54,6 +75,9 @@ pub struct ProcessTree {
     last_pids: [Option<u32>; 2],
     /// A member exited: its pid may be reused already, without any other sign.
     member_exited: bool,
+    /// Processes that were no members at the last update, when they were new: between fork and exec
+    /// a process has the environment of its parent.
+    to_recheck: Vec<(u32, u64)>,
     entries: Vec<MaybeUninit<u8>>,
     unknown: Vec<(u32, u64)>,
     buffer: Vec<u8>,
@@ -69,6 +93,7 @@ impl ProcessTree {
             fork_counter: ForkCounter::new(host),
             last_pids: [None; 2],
             member_exited: false,
+            to_recheck: Vec::new(),
             entries: Vec::new(),
             unknown: Vec::new(),
             buffer: Vec::new(),
@@ -139,6 +164,13 @@ impl ProcessTree {
         tree
     }
 
+    /// Processes with this variable in their environment, and their descendants, but weigh.
+    pub fn marked(host: &Host, marker: EnvironmentMarker) -> ProcessTree {
+        let mut tree = ProcessTree::new(host, TreeRoots::Marked(marker));
+        tree.verify_fork_counter(host);
+        tree
+    }
+
     /// A thread has a pid, too: starting one shows whether the counter works.
     fn verify_fork_counter(&mut self, host: &Host) {
         if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
@@ -193,7 +225,7 @@ impl ProcessTree {
             NewPids::Unknown => [None; 2],
             _ => [last_pid, self.last_pids[0]],
         };
-        if new_pids == NewPids::None && !self.member_exited {
+        if new_pids == NewPids::None && !self.member_exited && self.to_recheck.is_empty() {
             return Ok(false);
         }
         self.member_exited = false;
@@ -204,15 +236,23 @@ impl ProcessTree {
             NewPids::Count(count) => count as usize > self.unknown.len(),
             NewPids::Unknown => true,
         };
-        let unknown = std::mem::take(&mut self.unknown);
-        for &(pid, inode) in &unknown {
-            // A child listed before its parent has classified the parent, too.
-            let is_classified = self.known.get(&pid).is_some_and(|known| known.inode == inode);
-            if !is_classified {
+        let is_same = |known: Option<&KnownPid>, inode| known.is_some_and(|one| one.inode == inode);
+        for (pid, inode) in std::mem::take(&mut self.to_recheck) {
+            if is_same(self.known.get(&pid), inode) {
                 self.classify(host, pid, inode, found, 0);
             }
         }
-        self.unknown = unknown;
+        for place in 0..self.unknown.len() {
+            let (pid, inode) = self.unknown[place];
+            // A child listed before its parent has classified the parent, too.
+            if !is_same(self.known.get(&pid), inode) {
+                self.classify(host, pid, inode, found, 0);
+            }
+        }
+        if matches!(self.roots, TreeRoots::Marked(_)) {
+            let is_other = |pid: &u32| !self.known.get(pid).is_some_and(|known| known.ours);
+            self.to_recheck.extend(self.unknown.iter().filter(|(pid, _)| is_other(pid)));
+        }
         self.known.retain(|_, known| known.round == self.round);
         Ok(more)
     }
@@ -268,6 +308,8 @@ impl ProcessTree {
                 (is_root || pid == std::process::id()).then_some(is_root)
             }
             TreeRoots::AllBut(one) => Some(pid != *one),
+            TreeRoots::Marked(_) if pid == std::process::id() => Some(false),
+            TreeRoots::Marked(marker) => marker.is_on(host, pid, &mut self.buffer).then_some(true),
         };
         let ours = by_itself.unwrap_or_else(|| match self.known.get(&parent) {
             Some(known) if known.round == self.round => known.ours,
@@ -469,6 +511,32 @@ mod tests {
         let mut members = running(&fake);
         fake.set_proc("40/empty", "");
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 40\n");
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+    }
+
+    #[test]
+    fn process_with_the_variable_of_the_job_and_its_descendants_are_members() {
+        let fake = machine();
+        fork(&fake, 20, 11);
+        fake.set_proc("20/environ", "HOME=/\0JOB_ID=7\0");
+        fork(&fake, 21, 20);
+        fake.set_proc("21/environ", "HOME=/\0");
+        fork(&fake, 30, 1);
+        fake.set_proc("30/environ", "JOB_ID=77\0X_JOB_ID=7\0");
+        let mut members = ProcessTree::marked(&fake.host(), EnvironmentMarker::new("JOB_ID", "7"));
+        assert_eq!(found(&mut members, &fake), [20, 21]);
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+    }
+
+    #[test]
+    fn process_found_between_fork_and_exec_is_a_member_after_exec() {
+        let fake = machine();
+        let mut members = ProcessTree::marked(&fake.host(), EnvironmentMarker::new("JOB_ID", "7"));
+        fork(&fake, 20, 11);
+        fake.set_proc("20/environ", "HOME=/\0");
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+        fake.set_proc("20/environ", "JOB_ID=7\0");
+        assert_eq!(found(&mut members, &fake), [20], "although no process was started meanwhile");
         assert_eq!(found(&mut members, &fake), [0; 0]);
     }
 

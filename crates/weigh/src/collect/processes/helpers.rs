@@ -5,6 +5,9 @@
 //! out; what it starts counts as if its own parent had started it. `weigh run` inside a run is a
 //! command like any other.
 //!
+//! On a node of a batch job, recorders (`weigh job`), the commands that start them on other nodes
+//! (`srun … weigh job follow`) and SLURM's daemon for a step are left out in the same way.
+//!
 //! What surprised us: the child of `weigh phase NAME -- CMD` is a copy of it until exec, so helpers
 //! are checked again (`stat`, at each tick) for as long as they live.
 
@@ -16,12 +19,35 @@ use crate::parse;
 const NAME: &[u8] = b"weigh";
 const SUBCOMMANDS: [&[u8]; 2] = [b"phase", b"mark"];
 
+/// The subcommand of recorders.
+const JOB: &[u8] = b"job";
+
+/// Programs that start recorders on other nodes.
+const LAUNCHERS: [&[u8]; 11] = [
+    b"srun",
+    b"pbsdsh",
+    b"pbs_tmrsh",
+    b"oarsh",
+    b"ssh",
+    b"flux",
+    b"mpirun",
+    b"mpiexec",
+    b"orterun",
+    b"prterun",
+    b"mpiexec.hydra",
+];
+
+/// SLURM's process for a step, above the tasks of the step.
+const STEP_DAEMON: &[u8] = b"slurmstepd";
+
 /// The helpers of the run.
 #[derive(Debug, Default)]
 pub(super) struct HelperProcesses {
     /// Our own program file (device and inode) and name; without it no process is a helper.
     own: Option<((u64, u64), Vec<u8>)>,
     list: Vec<NewMember>,
+    /// Whether recorders of a batch job, and what starts them, are helpers, too.
+    is_job: bool,
     /// Whether a process was left out that may have been another program.
     pub(super) is_unsure: bool,
 }
@@ -47,6 +73,34 @@ impl HelperProcesses {
         HelperProcesses { own, ..HelperProcesses::default() }
     }
 
+    /// Those on a node of a batch job.
+    pub(super) fn of_job(host: &Host) -> HelperProcesses {
+        HelperProcesses { is_job: true, ..HelperProcesses::of_own_run(host) }
+    }
+
+    /// The commands that start recorders.
+    pub(super) fn launchers(&self) -> impl Iterator<Item = u32> {
+        let launchers = self.list.iter().filter(|helper| LAUNCHERS.contains(&helper.name()));
+        launchers.map(|helper| helper.id.pid)
+    }
+
+    /// The processes that started helpers: they are their ancestors, or wait for them.
+    pub(super) fn parents(&self) -> impl Iterator<Item = u32> {
+        self.list.iter().map(|helper| helper.parent)
+    }
+
+    /// Whether a process of this name belongs to the recording of a batch job: SLURM's daemon, or a
+    /// command that starts recorders.
+    fn is_of_job(&self, host: &Host, pid: u32, name: &[u8], buffer: &mut Vec<u8>) -> bool {
+        self.is_job
+            && (name == STEP_DAEMON
+                || (LAUNCHERS.contains(&name)
+                    && host
+                        .proc
+                        .read(ProcPath::new(pid, "cmdline").as_c_str(), buffer)
+                        .is_ok_and(starts_recorders)))
+    }
+
     /// Whether a process of this name is a helper of ours.
     pub(super) fn is_helper(
         &mut self,
@@ -55,6 +109,9 @@ impl HelperProcesses {
         name: &[u8],
         buffer: &mut Vec<u8>,
     ) -> bool {
+        if self.is_of_job(host, pid, name, buffer) {
+            return true;
+        }
         if !self.has_name(name) {
             return false;
         }
@@ -68,7 +125,10 @@ impl HelperProcesses {
             }
         };
         self.own.as_ref().is_some_and(|own| own.0 == file)
-            && host.proc.read(path("cmdline").as_c_str(), buffer).is_ok_and(is_of_helper)
+            && host
+                .proc
+                .read(path("cmdline").as_c_str(), buffer)
+                .is_ok_and(|line| is_of_helper(line) || (self.is_job && is_recorder(line)))
     }
 
     fn has_name(&self, name: &[u8]) -> bool {
@@ -121,7 +181,7 @@ impl HelperProcesses {
                     // A zombie has no file any more, and keeps its last name.
                     let (has_ended, name) = (stat.state == b'Z', stat.name.to_vec());
                     let is_helper = match has_ended {
-                        true => self.has_name(&name),
+                        true => self.is_job || self.has_name(&name),
                         false => self.is_helper(host, helper.id.pid, &name, buffer),
                     };
                     if is_helper {
@@ -144,6 +204,18 @@ fn is_of_helper(line: &[u8]) -> bool {
     line.is_empty() || subcommand.is_some_and(|name| SUBCOMMANDS.contains(&name))
 }
 
+/// Whether this is the command line of a recorder of a batch job.
+fn is_recorder(line: &[u8]) -> bool {
+    line.split(|byte| *byte == 0).nth(1) == Some(JOB)
+}
+
+/// Whether a command starts recorders: its last words are `weigh job follow` and options. ssh gets
+/// them as one argument.
+fn starts_recorders(line: &[u8]) -> bool {
+    let words: Vec<&[u8]> = line.split(|byte| matches!(byte, 0 | b' ')).collect();
+    words.windows(2).any(|two| two == [JOB, b"follow"])
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -151,6 +223,7 @@ mod tests {
     use super::super::ProcessCollector;
     use crate::catalog::Scope;
     use crate::catalog::metrics::process::SOURCE;
+    use crate::collect::members::ProcessTree;
     use crate::collect::{Collector, Context};
     use crate::host::fake::FakeHost;
     use crate::model::settings::Settings;
@@ -198,7 +271,7 @@ mod tests {
         for change in &tick.changes {
             match change {
                 Change::Started { id, parent, .. } => started.push([id.pid, *parent]),
-                Change::Exited { id } => exited.push(id.pid),
+                Change::Exited { id, .. } => exited.push(id.pid),
                 _ => {}
             }
         }
@@ -298,6 +371,42 @@ mod tests {
             all.may_have_missed_processes(),
             "by its name alone, it may have been another program"
         );
+    }
+
+    #[test]
+    fn recorders_of_a_job_and_what_starts_them_are_left_out() {
+        let fake = FakeHost::new().proc_link("self/exe", OURS).proc("self/comm", "weigh\n");
+        fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 10\n");
+        let step = "srun --overlap weigh job follow -o out";
+        for (pid, parent, name, line, file) in [
+            (100, 1, "slurmstepd", "slurmstepd: [3.batch]", OTHERS),
+            (101, 100, "bash", "bash -c srun weigh job follow & srun solver", OTHERS),
+            (102, 101, "srun", step, OTHERS),
+            (103, 102, "srun", step, OTHERS),
+            (104, 101, "srun", "srun solver", OTHERS),
+            (105, 100, "weigh", "weigh job follow -o out", OURS),
+            (106, 105, "weigh", "weigh run work", OURS),
+        ] {
+            runs(&fake, [pid, parent], name, file, line);
+        }
+        let members = ProcessTree::rooted_at(&fake.host(), &[100]);
+        let mut all = ProcessCollector::of_job(&fake.host(), &Settings::default(), members, 0);
+        let mut tick = Tick::new(SOURCE.groups);
+        let (mut started, _) = changes(&fake, &mut all, &mut tick);
+        started.sort_unstable();
+        assert_eq!(started, [[101, 1], [104, 101], [106, 1]]);
+        assert!(!all.only_waits_for_recorders(), "the solver is there");
+        fake.remove_proc("104");
+        fake.remove_proc("106");
+        changes(&fake, &mut all, &mut tick);
+        // The script has not run since.
+        fake.set_proc("101/schedstat", "5 0 1\n");
+        changes(&fake, &mut all, &mut tick);
+        changes(&fake, &mut all, &mut tick);
+        assert!(all.only_waits_for_recorders());
+        fake.set_proc("101/schedstat", "6 0 2\n");
+        changes(&fake, &mut all, &mut tick);
+        assert!(!all.only_waits_for_recorders(), "it works itself");
     }
 
     #[test]

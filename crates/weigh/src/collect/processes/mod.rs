@@ -16,7 +16,7 @@ use helpers::HelperProcesses;
 use reaped::ReapCheck;
 
 use super::members::{NewMember, ProcessTree, RunMembers};
-use super::process::{self, ProcessRead, ProcessReader, ReadContext};
+use super::process::{self, ProcessClock, ProcessRead, ProcessReader, ReadContext};
 use super::program_filter::ProgramFilter;
 use super::pss_uss::PssUssReader;
 use super::rule::ProgramRule;
@@ -73,6 +73,8 @@ pub struct ProcessCollector {
     has_events: bool,
     /// Since when, in clock ticks since boot.
     events_since: u64,
+    /// Processes that started since then get a task clock.
+    clocks_since: Option<u64>,
     to_recheck: Vec<u32>,
 }
 
@@ -131,8 +133,56 @@ impl ProcessCollector {
             is_attached: true,
             has_events: false,
             events_since: 0,
+            clocks_since: None,
             to_recheck: Vec::new(),
         }
+    }
+
+    /// Attaches to the processes of a batch job on this node, but for recorders and what starts
+    /// them.
+    pub fn of_job(
+        host: &Host,
+        settings: &Settings,
+        members: impl Into<RunMembers>,
+        descriptors: usize,
+    ) -> ProcessCollector {
+        let helpers = HelperProcesses::of_job(host);
+        ProcessCollector {
+            helpers,
+            ..ProcessCollector::of(host, settings, members, None, descriptors)
+        }
+    }
+
+    /// The commands that start recorders on this node and others.
+    pub fn launchers(&self) -> impl Iterator<Item = u32> {
+        self.helpers.launchers()
+    }
+
+    /// Whether the command that starts the recorders runs here: the job's script does, too.
+    pub fn has_launcher(&self) -> bool {
+        self.launchers().next().is_some()
+    }
+
+    /// Whether a measured process runs a program of this name.
+    pub fn has_program(&self, name: &[u8]) -> bool {
+        self.list.iter().any(|process| process.name() == name)
+    }
+
+    /// Whether all processes are ancestors of a recorder, or of the command that started it, and
+    /// did not run at the last tick: a script that waits for the recorders. False without any
+    /// process.
+    pub fn only_waits_for_recorders(&self) -> bool {
+        let mut waiting: Vec<u32> = self.helpers.parents().collect();
+        let mut next = 0;
+        while let Some(&pid) = waiting.get(next) {
+            next += 1;
+            let known = self.list.iter().find(|process| process.id.pid == pid);
+            let parent = known.map(|process| process.parent);
+            waiting.extend(parent.filter(|parent| !waiting.contains(parent)));
+        }
+        let waits =
+            |process: &ProcessReader| process.is_asleep && waiting.contains(&process.id.pid);
+        !self.list.is_empty() && self.list.iter().all(waits)
     }
 
     /// Adds the command's first process, with at most so many descriptors open.
@@ -212,6 +262,12 @@ impl ProcessCollector {
     }
 }
 
+/// The exit of a process, with what its clock has counted.
+fn exited(process: &mut ProcessReader) -> Change {
+    let cpu_seconds = process.clock.as_mut().and_then(ProcessClock::read);
+    Change::Exited { id: process.id, cpu_seconds }
+}
+
 impl Collector for ProcessCollector {
     fn sample(&mut self, context: &Context<'_>, tick: &mut Tick) -> Result<(), Fault> {
         let host = context.host;
@@ -231,7 +287,7 @@ impl Collector for ProcessCollector {
         self.list.retain_mut(|process| {
             // Not read again: a row would add it again.
             if members.has_left(process.id.pid) {
-                tick.changes.push(Change::Exited { id: process.id });
+                tick.changes.push(exited(process));
                 return false;
             }
             let (resident, children) = (process.resident, process.children_faults);
@@ -247,11 +303,14 @@ impl Collector for ProcessCollector {
                 ProcessRead::Exited => {
                     reaped.note_exit(process.parent);
                     members.note_exit(process.id.pid);
-                    tick.changes.push(Change::Exited { id: process.id });
+                    tick.changes.push(exited(process));
                     return false;
                 }
-                ProcessRead::Asleep => return true,
-                ProcessRead::Ran => {}
+                ProcessRead::Asleep => {
+                    process.is_asleep = true;
+                    return true;
+                }
+                ProcessRead::Ran => process.is_asleep = false,
             }
             if renamed || process.cmdline_retries_left > 0 {
                 let pid = process.id.pid;
@@ -260,7 +319,7 @@ impl Collector for ProcessCollector {
                     // It is another program now, which does not match; a row would add it again.
                     tick.remove_last_row(Entity::Process(process.id));
                     members.note_exit(pid);
-                    tick.changes.push(Change::Exited { id: process.id });
+                    tick.changes.push(Change::Exited { id: process.id, cpu_seconds: None });
                     return false;
                 };
                 if pid != main && helpers.is_helper(host, pid, &program.name, &mut context.buffer) {
@@ -268,7 +327,7 @@ impl Collector for ProcessCollector {
                     helpers.add(NewMember::new(process.id, parent, &program.name));
                     // A row would add it again.
                     tick.remove_last_row(Entity::Process(process.id));
-                    tick.changes.push(Change::Exited { id: process.id });
+                    tick.changes.push(Change::Exited { id: process.id, cpu_seconds: None });
                     return false;
                 }
                 let has_arguments = program.arguments.is_some();

@@ -43,6 +43,12 @@ impl ProcessCollector {
     pub fn enable_events(&mut self, now: u64) {
         self.has_events = true;
         self.events_since = now;
+        self.attach_clocks(now);
+    }
+
+    /// Every process that starts from now on (in clock ticks since boot) gets a task clock.
+    pub fn attach_clocks(&mut self, now: u64) {
+        self.clocks_since = Some(now);
     }
 
     /// Process events are no longer received.
@@ -111,7 +117,7 @@ impl ProcessCollector {
             }
             None => {
                 self.list.remove(place);
-                tick.changes.push(Change::Exited { id });
+                tick.changes.push(Change::Exited { id, cpu_seconds: None });
             }
         }
         self.pss_uss.note_change();
@@ -156,12 +162,12 @@ impl ProcessCollector {
         }
     }
 
-    /// Attaches a task clock to a process with one thread, unless it ran before weigh attached:
-    /// then the clock would include earlier usage.
+    /// Attaches a task clock to a process, unless it ran before weigh attached: then the clock would
+    /// include earlier usage.
     pub(super) fn attach_clock(&mut self, host: &Host, place: usize) {
         let process = &mut self.list[place];
-        if self.has_events && process.id.started >= self.events_since {
-            process.clock = ProcessClock::on(host, process.id.pid, &mut self.context.buffer);
+        if self.clocks_since.is_some_and(|since| process.id.started >= since) {
+            process.clock = ProcessClock::on(host, process.id.pid, &mut self.context);
         }
     }
 
@@ -186,7 +192,7 @@ impl ProcessCollector {
         let (id, parent) = (ProcessId { pid, started: stat.started }, stat.parent);
         let Some(program) = self.program(host, pid) else { return Ok(None) };
         let mut process = self.new_reader(id, parent, &program);
-        process.clock = ProcessClock::on(host, pid, &mut self.context.buffer);
+        process.clock = ProcessClock::on(host, pid, &mut self.context);
         Ok(Some(NewFork { forked_at, process, parent, program }))
     }
 }

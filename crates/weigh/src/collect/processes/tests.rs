@@ -97,7 +97,7 @@ fn reused_pid_is_another_process() {
     rows(&mut processes, &mut tick, &fake);
     runs(&fake, ROOT, 1, 99, 8);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
-    assert!(matches!(tick.changes[..], [Change::Exited { id }] if id.started == 50));
+    assert!(matches!(tick.changes[..], [Change::Exited { id, .. }] if id.started == 50));
 }
 
 #[test]
@@ -364,5 +364,5 @@ fn exited_process_waits_one_tick_for_its_exit_event() {
     let exited = processes.exited(&fake.host(), &mut tick, 300).unwrap();
     assert_eq!((exited.id.pid, exited.is_ours), (300, true));
     rows(&mut processes, &mut tick, &fake);
-    assert!(matches!(&tick.changes[..], [Change::Exited { id }] if id.pid == 301));
+    assert!(matches!(&tick.changes[..], [Change::Exited { id, .. }] if id.pid == 301));
 }

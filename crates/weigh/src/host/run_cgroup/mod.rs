@@ -6,7 +6,8 @@
 //! `auto` creates one only where it changes nothing for the command:
 //! - a program that reads limits of its own cgroup (a JVM, a runtime that counts its cores) would
 //!   find none there, so no limit may be in force;
-//! - a batch system may look for a job's processes in the cgroup it created for them;
+//! - a batch system may look for a job's processes in the cgroup it created for them, so the caller
+//!   asks for none inside a batch job;
 //! - a cgroup under the `cpu` or `io` controller has one share of the machine, however many threads
 //!   are in it.
 //!
@@ -19,7 +20,7 @@ mod leaf;
 use std::ffi::{CStr, CString};
 
 use super::cgroup::Cgroup;
-use super::{Dir, Error, Host, environment, facts};
+use super::{Dir, Error, Host, facts};
 use crate::parse::group_stat;
 use leaf::LeafCgroup;
 
@@ -187,14 +188,9 @@ fn unused_name(above: &[&Option<Dir>]) -> CString {
     names.find(is_free).unwrap_or_else(|| named(format!("weigh-{pid}")))
 }
 
-/// Fails if the command would see other limits, or a batch system lose it, in a cgroup of its own.
+/// Fails if the command would see other limits in a cgroup of its own.
 fn check_side_effects(host: &Host) -> Result<(), CgroupRefusal> {
     let careful = |why: &str| Err(CgroupRefusal::Careful(why.to_owned()));
-    if environment::scheduler().is_some() {
-        return careful(
-            "in a batch job, whose scheduler looks for its processes in the job's own group",
-        );
-    }
     if facts::memory_limit(host).is_some() || facts::quota(host).is_some() {
         return careful("below a limit, which programs look for in their own group");
     }

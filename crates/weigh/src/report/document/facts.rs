@@ -23,12 +23,7 @@ const LONGEST_NAME: usize = 40;
 
 /// The header of every PDF page.
 pub(super) fn page_header(manifest: &Manifest, summary: &Summary) -> PageHeader {
-    use serde_json::Value;
-    let job = summary.job.as_ref().and_then(|job| match job.get("id")? {
-        Value::String(id) => Some(id.clone()),
-        Value::Number(id) => Some(id.to_string()),
-        _ => None,
-    });
+    let job = summary.job.as_ref().and_then(|job| job.id.clone());
     PageHeader {
         job: job.unwrap_or_else(|| summary.run.id.clone()),
         user: manifest.user.clone(),

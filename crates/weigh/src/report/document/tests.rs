@@ -4,6 +4,7 @@ mod gpus;
 
 use super::*;
 use crate::catalog::metrics::ProcessEvents;
+use crate::model::batch_job::{BatchJob, Scheduler};
 use crate::model::{End, Entity, ProcessId};
 use crate::quantity::Units;
 use crate::record::Event;
@@ -192,7 +193,8 @@ fn run_without_measurements_still_has_a_report() {
 #[test]
 fn report_has_the_job_id_and_the_labels() {
     let mut run = work_hard();
-    run.manifest.job = Some(serde_json::json!({"id": 4711}));
+    run.manifest.job =
+        Some(BatchJob { id: Some("4711".to_owned()), ..BatchJob::of(Scheduler::Slurm) });
     run.manifest.labels = [("case".to_owned(), "large".to_owned())].into();
     run.manifest.expected_cores = Some(2.0);
     run.manifest.user = None;

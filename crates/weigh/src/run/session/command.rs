@@ -166,6 +166,7 @@ pub(super) fn begin(
         command: Some(SessionCommand { id, executed, before_exec, exit: None, io: None }),
         target_pidfds: vec![pidfd],
         occupants: None,
+        job: None,
         connector: None,
         happened: Vec::new(),
         taskstats: None,

@@ -15,6 +15,7 @@ use super::memory_growth::SteadyGrowth;
 use super::node::Node;
 use super::{Finding, NamedProcess, Severity, Summary};
 use crate::catalog::FigureId;
+use crate::model::batch_job::Scheduler;
 use crate::model::{numbering, signal_name};
 use crate::quantity;
 use crate::record::StopReason;
@@ -101,12 +102,12 @@ fn not_complete(summary: &Summary) -> Option<Finding> {
 
 /// Whether it is in a SLURM job, whose options are then worth naming.
 fn is_in_slurm(summary: &Summary) -> bool {
-    scheduler(summary) == Some("slurm")
+    scheduler(summary) == Some(Scheduler::Slurm)
 }
 
 /// The batch system that started the run, as far as that is recorded.
-fn scheduler(summary: &Summary) -> Option<&str> {
-    summary.job.as_ref()?.get("scheduler")?.as_str()
+fn scheduler(summary: &Summary) -> Option<Scheduler> {
+    summary.job.as_ref().map(|job| job.scheduler)
 }
 
 /// Advice, with the options to use where the run is in a SLURM job.

@@ -272,6 +272,7 @@ mod tests {
         ProcessState,
     };
     use crate::model::Entity;
+    use crate::model::batch_job::{BatchJob, Scheduler};
     use crate::model::settings::Settings;
     use crate::testing::{FakeRun, MAIN, usage};
 
@@ -367,13 +368,13 @@ mod tests {
 
     #[test]
     fn slurm_options_are_named_only_inside_slurm_jobs() {
-        let inside = |scheduler: &'static str| {
+        let inside = |scheduler: Scheduler| {
             crowded(1.0, 1, |run| {
-                run.manifest.job = Some(json!({"scheduler": scheduler}));
+                run.manifest.job = Some(BatchJob::of(scheduler));
             })
         };
-        assert!(inside("slurm").advice.ends_with(": #SBATCH --exclusive"));
-        assert!(!inside("pbs").advice.contains("SBATCH"));
+        assert!(inside(Scheduler::Slurm).advice.ends_with(": #SBATCH --exclusive"));
+        assert!(!inside(Scheduler::Pbs).advice.contains("SBATCH"));
         for summary in [pressed(3.0, 8.0, 2.5, 4.0), pressed(1.0, 8.0, 2.5, 4.0)] {
             let advice = summary.findings.iter().map(|finding| &finding.advice);
             let named = advice.filter(|advice| advice.to_uppercase().contains("SLURM"));

@@ -6,6 +6,7 @@ use crate::catalog::metrics::gpu::is_whole;
 use crate::catalog::metrics::{
     GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuProcessUsage, GpuThrottle, ProcessMemory,
 };
+use crate::model::batch_job::{BatchJob, Scheduler};
 use crate::model::{self, Entity, Name};
 use crate::record::Event;
 use crate::testing::{FakeRun, GIB, MAIN, usage};
@@ -188,7 +189,7 @@ fn storage_that_gpus_waited_for_is_named() {
     let (why, advice) = work::reason(&summary, Some(0.5), Some(0.4));
     assert_eq!(why, ", while everything that had work waited for storage for 40 % of it");
     assert_eq!(advice, "Read from faster storage, or larger blocks ahead.");
-    summary.job = Some(json!({"scheduler": "slurm"}));
+    summary.job = Some(BatchJob::of(Scheduler::Slurm));
     let (_, advice) = work::reason(&summary, Some(0.5), Some(0.4));
     assert!(advice.contains("SLURM_TMPDIR"), "{advice}");
 }

@@ -1,0 +1,136 @@
+//! Options of `weigh job`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+
+use super::{Format, Measuring, Sizes};
+
+/// Measure a batch job on all its nodes (SLURM, PBS, OAR, Flux)
+///
+/// One recorder on each node measures the processes of the job there, and writes a recording into
+/// a folder of its own in the directory of the job, which all nodes must share. Nothing needs root,
+/// and nothing listens on the network.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples, in a job script:
+  weigh job run -- srun ./solver           all nodes, while this command runs
+  weigh job start; ./steps.sh; weigh job stop
+  srun --overlap -n $SLURM_JOB_NUM_NODES --ntasks-per-node 1 weigh job follow &
+  weigh job show weigh-runs/job-4711       at any time, also while it runs
+")]
+pub(crate) struct JobArgs {
+    #[command(subcommand)]
+    pub verb: JobVerb,
+}
+
+// The help of a verb with options is at its options.
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobVerb {
+    Run(JobRunArgs),
+    Start(JobStartArgs),
+    Stop(JobStopArgs),
+    Follow(JobFollowArgs),
+    Show(JobShowArgs),
+}
+
+/// Run a command, and record the job on all its nodes meanwhile
+///
+/// Starts one recorder on each node, runs the command, stops the recorders and prints what each
+/// node used. The exit code is the command's. Nodes on which no recorder starts are named, and the
+/// command runs all the same.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples, in a job script:
+  weigh job run -- srun ./solver
+  weigh job run -i 10s -o results/job -- mpirun ./solver
+")]
+pub(crate) struct JobRunArgs {
+    #[command(flatten)]
+    pub measuring: Measuring,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Start recorders on all nodes of the job, and return when they record
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example, in a job script:
+  weigh job start -i 10s
+  srun ./prepare && srun ./solver
+  weigh job stop
+")]
+pub(crate) struct JobStartArgs {
+    #[command(flatten)]
+    pub measuring: Measuring,
+}
+
+/// Stop the recorders of the job, and print what each node used
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example, in a job script:\n  weigh job stop\n")]
+pub(crate) struct JobStopArgs {
+    /// The directory of the job [default: weigh-runs/job-ID]
+    #[arg(value_name = "JOBDIR")]
+    pub directory: Option<PathBuf>,
+    #[command(flatten)]
+    pub sizes: Sizes,
+}
+
+/// Record the job's processes on this node: one recorder for each node
+///
+/// Ends when the job's script only waits for the recorders, when the file .ipc-JOBID says FINISHED,
+/// at weigh job stop, at SIGTERM, or shortly before the time limit of the job. Under SLURM the srun
+/// that starts the recorders needs --overlap: without it they take the job's CPUs.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples, in a job script:
+  srun --overlap -n $SLURM_JOB_NUM_NODES --ntasks-per-node 1 weigh job follow &
+  srun ./solver
+  wait
+
+  mpirun --map-by node -np $NODES weigh job follow &
+  mpirun ./solver
+  echo FINISHED > .ipc-$PBS_JOBID
+  wait
+")]
+pub(crate) struct JobFollowArgs {
+    /// What ends the recorder
+    #[arg(long, hide = true, value_enum, default_value_t)]
+    pub ends_with: EndsWith,
+    #[command(flatten)]
+    pub measuring: Measuring,
+}
+
+/// What ends a recorder, beside signals and the time limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EndsWith {
+    /// The job's script, when it only waits for recorders
+    #[default]
+    Job,
+    /// A line on stdin, or its end
+    Stdin,
+    /// Only the file `state`
+    State,
+}
+
+/// Show what each node of a job used, and all together
+///
+/// Also while the job runs: the recordings are read as far as they go.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh job show weigh-runs/job-4711
+  weigh job show weigh-runs/job-4711 --format json | jq '.nodes[].name'
+")]
+pub(crate) struct JobShowArgs {
+    /// The directory of the job [default: that of the job this is part of, or the newest]
+    #[arg(value_name = "JOBDIR")]
+    pub directory: Option<PathBuf>,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    #[command(flatten)]
+    pub sizes: Sizes,
+}
