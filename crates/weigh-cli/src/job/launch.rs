@@ -18,8 +18,8 @@ use crate::{config, print};
 /// How long the recorders of one rung may take to begin.
 const BEGIN_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long they may take to finish their recordings.
-const END_WITHIN: Duration = Duration::from_secs(30);
+/// How long they may take to finish their recordings: those of a dead node never do.
+const END_WITHIN: Duration = Duration::from_secs(15);
 
 /// How often it is looked whether they have.
 const PAUSE: Duration = Duration::from_millis(50);

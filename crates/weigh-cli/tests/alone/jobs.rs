@@ -139,6 +139,25 @@ fn job_start_and_stop_record_several_steps() {
 }
 
 #[test]
+fn node_that_dies_is_named_and_the_recording_of_the_other_is_kept() {
+    let Some(mut slurm) = Slurm::start(Tracking::Parents) else { return };
+    let id = slurm.submit(&format!("{FOLLOW}\n$BURNER cpu 1000s"));
+    wait_until("both nodes record", || records(&slurm, &id));
+    slurm.kill_node("n2");
+    let directory = format!("weigh-runs/job-{id}");
+    let stopped = output(&mut weigh(&slurm.work(), &["job", "stop", &directory]));
+    let told = String::from_utf8_lossy(&stopped.stderr);
+    assert!(told.contains("2 expected, 2 recorded, 0 silent, 1 ended early (n2)"), "{told}");
+    let job = EndedJob { id, state: String::new(), log: String::new() };
+    let shown = shown(&slurm, &job);
+    assert_eq!(
+        (&shown["nodes"][0]["state"], &shown["nodes"][1]["state"]),
+        (&"ended".into(), &"lost".into())
+    );
+    assert!(cpu_times(&shown)[0].known() > 0.0);
+}
+
+#[test]
 fn two_jobs_on_one_node_do_not_see_each_others_processes() {
     let Some(slurm) = Slurm::start(Tracking::Parents) else { return };
     let alone = |name: &str, work: &str| {

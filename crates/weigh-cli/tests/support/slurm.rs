@@ -16,7 +16,8 @@ use crate::weighed::{can_mount, is_installed, output, plain, wait_until};
 /// A running cluster; dropping it ends everything in it.
 pub(crate) struct Slurm {
     directory: TempDir,
-    daemons: Vec<Child>,
+    /// By name.
+    daemons: Vec<(String, Child)>,
     is_cgroup: bool,
 }
 
@@ -147,7 +148,14 @@ impl Slurm {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.daemons.push(command.spawn().unwrap());
+        self.daemons.push((name.to_owned(), command.spawn().unwrap()));
+    }
+
+    /// Ends a node with everything on it, as a loss of power does.
+    pub(crate) fn kill_node(&mut self, name: &str) {
+        let (_, node) = self.daemons.iter_mut().find(|(one, _)| one == name).unwrap();
+        node.kill().unwrap();
+        node.wait().unwrap();
     }
 
     /// A command of SLURM.
@@ -202,7 +210,7 @@ fn text(output: &Output) -> String {
 impl Drop for Slurm {
     fn drop(&mut self) {
         // Their namespaces end with them, and all processes in these.
-        for daemon in self.daemons.iter_mut().rev() {
+        for (_, daemon) in self.daemons.iter_mut().rev() {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }

@@ -78,12 +78,16 @@ fn nodes_line(summary: &JobSummary, style: Style) -> String {
             style.paint(YELLOW, &text)
         }
     };
-    format!(
+    let mut line = format!(
         "{expected} expected, {} recorded, {}, {}",
         coverage.recorded,
         listed("silent", &coverage.silent),
         listed("ended early", &coverage.ended_early),
-    )
+    );
+    if !coverage.idle.is_empty() {
+        line.push_str(&format!(", {}", listed("without a process of the job", &coverage.idle)));
+    }
+    line
 }
 
 /// What was requested of each node, where that is the same everywhere.
@@ -213,6 +217,7 @@ mod tests {
             duration_seconds: (state != NodeState::Missing).then_some(10.0),
             requested,
             cores_allowed: Some(64.0),
+            processes: Some(1),
             figures,
             monitor: None,
             unreadable: None,
@@ -253,6 +258,7 @@ mod tests {
                 expected: Some(3),
                 recorded: 2,
                 silent: vec!["n3\x1b[31m".to_owned()],
+                idle: Vec::new(),
                 ended_early: vec!["n2".to_owned()],
             },
             duration_seconds: 10.0,

@@ -46,6 +46,8 @@ pub struct NodeCoverage {
     pub recorded: usize,
     /// Nodes without a recording, or whose recorder has not written for a while.
     pub silent: Vec<String>,
+    /// Recorded nodes on which no process of the job was seen.
+    pub idle: Vec<String>,
     /// Nodes whose recording ended before that of others, or has no end although the job is over.
     pub ended_early: Vec<String>,
 }
@@ -83,6 +85,8 @@ pub struct NodeSummary {
     pub requested: Requested,
     /// Its CPUs that the job may use.
     pub cores_allowed: Option<f64>,
+    /// How many processes of the job were seen on it.
+    pub processes: Option<u64>,
     /// What it used.
     pub figures: Figures,
     /// What the recorder itself used.
@@ -198,6 +202,7 @@ fn missing(node: &JobNode) -> NodeSummary {
         duration_seconds: None,
         requested: node.requested,
         cores_allowed: None,
+        processes: None,
         figures: Figures::default(),
         monitor: None,
         unreadable: None,
@@ -217,7 +222,7 @@ fn node(path: &Path, is_over: bool, now: Timestamp) -> (NodeSummary, Option<Batc
         Ok(summary) => summary,
         Err(why) => return (NodeSummary { unreadable: Some(why), ..bare }, None),
     };
-    let Summary { run, host, job, figures, monitor, .. } = summary;
+    let Summary { run, host, job, figures, monitor, processes, .. } = summary;
     let written = files::last_written(path).and_then(|at| Timestamp::try_from(at).ok());
     let is_fresh =
         written.is_some_and(|at| now.as_second() - at.as_second() < SILENT_AFTER_SECONDS);
@@ -234,6 +239,7 @@ fn node(path: &Path, is_over: bool, now: Timestamp) -> (NodeSummary, Option<Batc
         duration_seconds: Some(run.duration_seconds),
         requested: job.as_ref().map(|job| job.requested).unwrap_or_default(),
         cores_allowed: Some(host.cores_allowed),
+        processes: Some(processes.total),
         figures,
         monitor: Some(monitor),
         ..bare
@@ -263,6 +269,7 @@ fn coverage(nodes: &[NodeSummary], expected: Option<usize>) -> NodeCoverage {
         expected,
         recorded: nodes.iter().filter(|node| node.state != NodeState::Missing).count(),
         silent: names(&|node| is_silent(node.state)),
+        idle: names(&|node| node.processes == Some(0)),
         ended_early: names(&is_early),
     }
 }
@@ -313,9 +320,12 @@ mod tests {
         let mut lost = ended("n3", 1.0, 0, 60.0);
         lost.state = NodeState::Lost;
         let absent = missing(&JobNode { name: "n4".to_owned(), requested: Requested::default() });
-        let nodes = [ended("n1", 1.0, 0, 60.0), ended("n2", 1.0, 5, 20.0), lost, absent];
+        let mut first = ended("n1", 1.0, 0, 60.0);
+        first.processes = Some(0);
+        let nodes = [first, ended("n2", 1.0, 5, 20.0), lost, absent];
         let found = coverage(&nodes, Some(4));
         assert_eq!((found.expected, found.recorded), (Some(4), 3));
+        assert_eq!(found.idle, ["n1"]);
         assert_eq!(
             (found.silent, found.ended_early),
             (vec!["n4".to_owned()], vec!["n2".to_owned(), "n3".to_owned()])
