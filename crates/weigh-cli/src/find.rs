@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weigh::listing::{self, NotFound, RecordingId};
-use weigh::record::files;
+use weigh::record::{files, job_directory};
 
 use crate::failure::Failure;
 
@@ -36,7 +36,10 @@ fn failure(named: Option<&Path>, error: NotFound) -> Failure {
             Failure::new(format!("several runs are {word}"), cause, hint).list(lines(&matches))
         }
         NotFound::Several { runs, .. } => {
-            let hint = "name one of them by its directory";
+            let hint = match named.is_some_and(job_directory::is_one) {
+                true => format!("name one of them, or show the whole job: weigh job show {word}"),
+                false => "name one of them by its directory".to_owned(),
+            };
             Failure::new("cannot read several runs at once", cause, hint).list(lines(&runs))
         }
         NotFound::Unknown { nearest, .. } => {

@@ -16,7 +16,8 @@ use super::{Format, Measuring, Sizes};
 #[command(after_help = "\
 Examples, in a job script:
   weigh job run -- srun ./solver           all nodes, while this command runs
-  weigh job start; ./steps.sh; weigh job stop
+  weigh job start                          the same around several commands,
+  weigh job stop                           from here to here
   srun --overlap -n $SLURM_JOB_NUM_NODES --ntasks-per-node 1 weigh job follow &
   weigh job show weigh-runs/job-4711       at any time, also while it runs
 ")]

@@ -108,6 +108,8 @@ fn recorder_measures_the_processes_of_the_job_alone_until_it_is_stopped() {
         (&job["nodes"][0]["state"], &job["nodes"][0]["stopped"]),
         (&"ended".into(), &"asked".into())
     );
+    let told = failed(&output(&mut weigh(here, &["show", "job"])), 1);
+    assert!(told.contains("weigh job show job"), "{told}");
     let file: Value =
         serde_json::from_slice(&fs::read(here.join("job/job.json")).unwrap()).unwrap();
     assert!(file["not_asked"].as_str().is_some_and(|why| why.contains("qstat")), "{file}");
