@@ -10,8 +10,8 @@ use super::{Format, Measuring, Sizes};
 /// Measure a batch job on all its nodes (SLURM, PBS, OAR, Flux)
 ///
 /// One recorder on each node measures the processes of the job there, and writes a recording into
-/// a folder of its own in the directory of the job, which all nodes must share. Nothing needs root,
-/// and nothing listens on the network.
+/// a folder of its own in the directory of the job: weigh-runs/job-ID, or -o DIR. All nodes must
+/// share it. Nothing needs root, and nothing listens on the network.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples, in a job script:
