@@ -234,7 +234,7 @@ mod tests {
     fn list_of_more_nodes_than_any_machine_has_is_refused_before_it_is_made() {
         let square = "n[1-100000]x[1-100000]".to_owned();
         let long = format!("{}[1-100000]", "n".repeat(1000));
-        let many = vec!["n[1-100000]"; 10].join(",");
+        let many = ["n[1-100000]"; 10].join(",");
         for list in ["n[1-999999999]", "n[0-18446744073709551615]", &square, &long, &many] {
             assert_eq!(expand(list), Err(Error::TooMany), "{list:.40}");
         }

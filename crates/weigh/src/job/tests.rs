@@ -1,4 +1,5 @@
 //! Jobs from the environments and answers in `fixtures/schedulers`.
+#![expect(clippy::disallowed_methods, reason = "fixtures are files of the repository")]
 
 use std::path::{Path, PathBuf};
 

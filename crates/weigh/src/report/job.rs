@@ -2,11 +2,11 @@
 
 use super::columns::TextColumns;
 use super::phases::quantity_of;
-use super::text::{BOLD, DIM, Style, YELLOW};
+use super::text::{BOLD, COLUMNS, DIM, Style, YELLOW};
 use crate::catalog::FigureId;
 use crate::quantity;
 use crate::summary::job::{CombinedFigure, JobSummary, NodeState, NodeSummary};
-use crate::text::printable;
+use crate::text::{printable, wrap};
 
 /// Most nodes listed: the report must fit on a screen. Those with the most CPU time are listed.
 const MAX_NODES: usize = 16;
@@ -74,8 +74,7 @@ fn nodes_line(summary: &JobSummary, style: Style) -> String {
             let shown: Vec<String> = names.iter().take(4).map(|name| printable(name)).collect();
             let more = names.len().saturating_sub(shown.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let text = format!("{} {what} ({}{more})", names.len(), shown.join(", "));
-            style.paint(YELLOW, &text)
+            format!("{} {what} ({}{more})", names.len(), shown.join(", "))
         }
     };
     let mut line = format!(
@@ -87,7 +86,15 @@ fn nodes_line(summary: &JobSummary, style: Style) -> String {
     if !coverage.idle.is_empty() {
         line.push_str(&format!(", {}", listed("without a process of the job", &coverage.idle)));
     }
-    line
+    /// Where values begin.
+    const COLUMN: usize = 13;
+    let is_whole = coverage.silent.is_empty() && coverage.ended_early.is_empty();
+    let painted = |line: &String| match is_whole {
+        true => line.clone(),
+        false => style.paint(YELLOW, line),
+    };
+    let lines = wrap(&line, style.columns.min(COLUMNS).saturating_sub(COLUMN + 1));
+    lines.iter().map(painted).collect::<Vec<_>>().join(&format!("\n{:COLUMN$}", ""))
 }
 
 /// What was requested of each node, where that is the same everywhere.
@@ -268,7 +275,8 @@ mod tests {
             monitor_cpu_seconds: 0.5,
         };
         let text = text(&summary, Style::default());
-        let has = |line: &str| assert!(text.contains(line), "{line} is not in\n{text}");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let has = |words: &str| assert!(flat.contains(words), "{words} is not in\n{text}");
         has("weigh: SLURM job 7 · 10");
         has("3 expected, 2 recorded, 1 silent (n3");
         has("1 ended early (n2)");

@@ -118,6 +118,7 @@ fn says_finished(path: &Path) -> bool {
     read.is_ok_and(|read| read.is_ok()) && text.trim_ascii().starts_with(b"FINISHED")
 }
 
+#[expect(clippy::disallowed_methods, reason = "the files of a user's script")]
 #[cfg(test)]
 mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
