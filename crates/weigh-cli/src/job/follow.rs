@@ -8,7 +8,7 @@ use weigh::job::JobHere;
 use weigh::model::settings::Destination;
 use weigh::record::job_directory::{self, JobState};
 use weigh::record::{self, Manifest, StopReason, Target};
-use weigh::run::{self, AttachTarget, Follow, JobEnding, Outcome, StopFiles};
+use weigh::run::{self, AttachOptions, AttachTarget, JobEnding, Outcome, StopFiles};
 
 use super::{claim, directory, here};
 use crate::args::{EndsWith, JobFollowArgs};
@@ -46,10 +46,10 @@ pub(crate) fn follow(mut args: JobFollowArgs) -> Result<u8, Failure> {
             print::err(&format!("weigh: recording {what} on {node}\n"));
         }
     };
-    let follow = Follow { what, time: None };
+    let options = AttachOptions { what, time: None };
     let observer = measurement.observer();
-    let followed = run::follow(&follow, &measurement.settings, begun, observer);
-    let Outcome { end, summary, recording, warnings } = followed.map_err(|error| {
+    let outcome = run::attach(&options, &measurement.settings, begun, observer);
+    let Outcome { end, summary, recording, warnings } = outcome.map_err(|error| {
         measurement.discard();
         not_begun(error, &node)
     })?;

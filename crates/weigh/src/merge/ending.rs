@@ -116,8 +116,8 @@ fn exit(all: &[MemberEnd<'_>]) -> Option<End> {
 /// Why not all of it was monitored to its end, if it was not.
 fn why(all: &[MemberEnd<'_>]) -> StopReason {
     let is = |why: StopReason| all.iter().any(|one| one.end.why == Some(why)).then_some(why);
-    use StopReason::{Asked, Blocking, LauncherExited, Time, TimeLimit};
-    let reasons = [TimeLimit, LauncherExited, Blocking, Asked, Time];
+    use StopReason::{Blocking, DurationOver, LauncherExited, StopRequested, TimeLimit};
+    let reasons = [TimeLimit, LauncherExited, Blocking, StopRequested, DurationOver];
     reasons.into_iter().find_map(is).unwrap_or(StopReason::Ended)
 }
 

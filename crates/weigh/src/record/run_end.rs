@@ -75,7 +75,7 @@ pub enum StopReason {
     Ended,
     /// The requested duration is over.
     #[serde(rename = "time")]
-    TimeLimit,
+    DurationOver,
     /// weigh was asked to stop.
     #[serde(rename = "asked")]
     StopRequested,
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn end_of_an_attached_target_is_a_watch_end_and_has_no_account() {
         let (entry, end) = read(ATTACHED);
-        assert_eq!((end.why, end.final_counters), (Some(StopReason::TimeLimit), None));
+        assert_eq!((end.why, end.final_counters), (Some(StopReason::DurationOver), None));
         assert_eq!(serde_json::to_string(&entry).unwrap(), ATTACHED);
     }
 

@@ -135,6 +135,7 @@ fn node_table(summary: &JobSummary, style: Style) -> String {
         header: ["node", "state", "CPU time", "cores", "of", "memory", "time"],
         left_aligned: &[0, 1],
         elastic: 0,
+        optional: &[4],
     };
     let mut nodes: Vec<&NodeSummary> = summary.nodes.iter().collect();
     if nodes.len() > MAX_NODES {
@@ -187,6 +188,7 @@ fn combined_table(summary: &JobSummary, style: Style) -> String {
         header: ["all nodes", "sum", "mean", "max", "on", "imbalance"],
         left_aligned: &[0, 4],
         elastic: 4,
+        optional: &[2],
     };
     let row = |figure: &CombinedFigure| {
         let id = FigureId::named(figure.name)?;

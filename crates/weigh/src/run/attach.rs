@@ -423,7 +423,7 @@ impl AttachMonitor {
             let left = self.until.map(|until| until.saturating_sub(self.watch.now()));
             if left.is_some_and(|left| left.is_zero()) {
                 self.watch.take_tick();
-                return StopReason::TimeLimit;
+                return StopReason::DurationOver;
             }
             self.sleep(left.map_or(time, |left| left.min(time)));
             self.control.receive(&mut self.watch);

@@ -56,7 +56,7 @@ impl RunOutcome {
             RunOutcome::Stopped(libc::SIGINT) => "interrupted (SIGINT)".to_owned(),
             RunOutcome::Stopped(number) => format!("pipe closed ({})", signal_name(number)),
             RunOutcome::MonitoringEnded(StopReason::Ended) => "ended".to_owned(),
-            RunOutcome::MonitoringEnded(StopReason::TimeLimit | StopReason::StopRequested) => {
+            RunOutcome::MonitoringEnded(StopReason::DurationOver | StopReason::StopRequested) => {
                 "still running".to_owned()
             }
             RunOutcome::MonitoringEnded(StopReason::TimeLimit) => {
