@@ -71,4 +71,9 @@ impl AppendFile {
             self.synced = self.good;
         }
     }
+
+    #[cfg(test)]
+    pub(super) fn is_synced(&self) -> bool {
+        self.synced == self.good
+    }
 }

@@ -83,8 +83,10 @@ impl Disk {
             waiting.fetch_sub(job.bytes(), Ordering::Relaxed);
             match job {
                 Job::EventLine(line) => self.write_event(line),
+                Job::LastRows(tables) => self.write_rows(&tables),
                 Job::Rows(mut tables) => {
                     self.write_rows(&tables);
+                    self.sync();
                     tables.iter_mut().for_each(Table::clear);
                     // Not needed when the run is over.
                     let _ = done.try_send(tables);
@@ -126,7 +128,10 @@ impl Disk {
             }
         }
         let (rows, events) = self.integrity.counts();
-        if rows + events == 0 && self.faults.is_empty() {
+        let is_whole = rows + events == 0 && self.faults.is_empty();
+        if is_whole && self.streams.iter().any(StreamFile::has_small_batches) {
+            // Merging takes a while, and the last rows are not to wait for it.
+            self.sync();
             for stream in &mut self.streams {
                 // Without free space for it the stream stays as it is: larger, and complete.
                 let _ = stream.merge_small_batches();
@@ -180,7 +185,6 @@ impl Disk {
         }
         // What waits for space is retried, and `close` reports if that fails.
         let _ = self.events.write_unwritten();
-        self.sync();
     }
 
     /// A machine crash loses what was not written: two seconds, not thirty.
@@ -245,11 +249,16 @@ mod tests {
         (0..=disk.streams.len()).map(open).collect()
     }
 
-    fn write(disk: &mut Disk, tick: &mut Tick, second: u64) {
+    fn put(tick: &mut Tick, second: u64) {
         tick.begin(Duration::from_secs(second));
         let process = Entity::Process(ProcessId { pid: 1, started: 1 });
         tick.put(process, &ProcessMemory { rss: Some(second), ..ProcessMemory::default() });
+    }
+
+    fn write(disk: &mut Disk, tick: &mut Tick, second: u64) {
+        put(tick, second);
         disk.write_rows(tick.tables());
+        disk.sync();
         mark(disk, second as f64, false);
         disk.report_losses();
     }
@@ -306,6 +315,23 @@ mod tests {
         assert_eq!((ticks, events), (1, 1));
         assert!(lost.contains("3 rows of process between 2.0 s and 4.0 s were lost"), "{lost}");
         assert!(lost.contains("3 events between 2.0 s and 4.0 s were lost"), "{lost}");
+    }
+
+    #[test]
+    fn last_rows_are_on_the_disk_when_the_recording_is_closed() {
+        for batches in [1, 3] {
+            let directory = tempfile::tempdir().unwrap();
+            let (mut disk, mut tick) = disk(&directory.path().join("run"));
+            (1..batches).for_each(|second| write(&mut disk, &mut tick, second));
+            put(&mut tick, batches);
+            disk.write_rows(tick.tables());
+            let unsynced =
+                |disk: &Disk| disk.streams.iter().filter(|stream| !stream.file.is_synced()).count();
+            assert!(unsynced(&disk) > 0, "they are synced with all else, not before");
+            disk.close();
+            assert_eq!(unsynced(&disk), 0);
+            assert!(disk.events.file.is_synced() && disk.unsynced_manifest.is_none());
+        }
     }
 
     #[test]

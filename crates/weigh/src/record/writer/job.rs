@@ -10,6 +10,8 @@ use crate::record::integrity::Lost;
 /// Something to write.
 pub(super) enum Job {
     Rows(Vec<Table>),
+    /// The last rows: the recording is closed next, and synced then.
+    LastRows(Vec<Table>),
     EventLine(EventLine),
     /// What is known of the run now, and takes a while to collect.
     Manifest(Box<dyn FnOnce() -> Manifest + Send>),
@@ -29,7 +31,7 @@ impl Job {
     /// Approximate memory it takes while queued.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Job::Rows(tables) => tables.iter().map(size).sum(),
+            Job::Rows(tables) | Job::LastRows(tables) => tables.iter().map(size).sum(),
             Job::EventLine(line) => line.bytes.len(),
             Job::Manifest(_) | Job::Lost(_) => 0,
         }
@@ -38,7 +40,7 @@ impl Job {
     /// What is lost when it cannot be handed over.
     pub(super) fn lost(&self, why: &str) -> BTreeMap<String, Lost> {
         match self {
-            Job::Rows(tables) => {
+            Job::Rows(tables) | Job::LastRows(tables) => {
                 let full = tables.iter().filter(|table| !table.is_empty());
                 full.map(|table| (table.scope().name().to_owned(), lost_rows(table, why))).collect()
             }

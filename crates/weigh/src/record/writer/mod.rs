@@ -170,6 +170,10 @@ impl Writer {
 
     /// Hands over what is buffered.
     pub fn flush(&mut self, now: Duration) {
+        self.hand_over_rows(now, Job::Rows);
+    }
+
+    fn hand_over_rows(&mut self, now: Duration, job: fn(Vec<Table>) -> Job) {
         self.flushed = now;
         if self.batch.iter().all(Table::is_empty) {
             return;
@@ -180,7 +184,7 @@ impl Writer {
             tables
         });
         let full = std::mem::replace(&mut self.batch, empty);
-        self.hand_over(Job::Rows(full));
+        self.hand_over(job(full));
     }
 
     fn hand_over(&mut self, job: Job) {
@@ -205,7 +209,7 @@ impl Writer {
     /// Hands over what is left: the thread writes it, merges small batches and syncs the files.
     /// Nothing may follow; [`Writer::finish`] waits for it.
     pub fn close(&mut self, now: Duration) {
-        self.flush(now);
+        self.hand_over_rows(now, Job::LastRows);
         self.report_dropped();
         self.jobs = None;
     }

@@ -97,9 +97,14 @@ impl StreamFile {
         Ok(())
     }
 
+    /// Whether it has several batches, and those are small.
+    pub(super) fn has_small_batches(&self) -> bool {
+        self.batches > 1 && self.rows < self.batches * SMALL_BATCH
+    }
+
     /// Rewrites a file of many small batches with few large ones; it exists complete all the time.
     pub(super) fn merge_small_batches(&mut self) -> Result<(), Error> {
-        if self.batches <= 1 || self.rows >= self.batches * SMALL_BATCH {
+        if !self.has_small_batches() {
             return Ok(());
         }
         let path = &self.file.path;
