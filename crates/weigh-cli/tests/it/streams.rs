@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -94,6 +96,36 @@ fn writer_gets_an_error_when_the_command_closes_its_input() {
     let_it_end(child, directory.path());
     let why = written.expect_err("weigh holds on to the command's stdin").kind();
     assert_eq!(why, std::io::ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn inherited_descriptors_are_left_to_the_command_whatever_their_number() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = fs::File::create(directory.path().join("inherited")).unwrap();
+    let script = format!(": > started; {GOES_ON}");
+    let mut command = weigh(directory.path(), &["run", "-q", "--no-record", "--", "sh", "-c"]);
+    command.arg(script);
+    let inherited = file.as_raw_fd();
+    // SAFETY: dup2 may be called between fork and exec; it takes numbers.
+    unsafe {
+        command.pre_exec(move || {
+            let is_open = |number| libc::dup2(inherited, number) == number;
+            let opened = is_open(20) && is_open(400);
+            if opened { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        })
+    };
+    let child = command.spawn().unwrap();
+    wait_until("the command has started", || directory.path().join("started").exists());
+    let held = |pid: u32| {
+        let links = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let links = links.filter_map(|link| fs::read_link(link.unwrap().path()).ok());
+        links.filter(|link| link.ends_with("inherited")).count()
+    };
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let shell = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
+    let (by_weigh, by_the_command) = (held(child.id()), shell.map(held));
+    let_it_end(child, directory.path());
+    assert_eq!((by_weigh, by_the_command), (0, Some(2)));
 }
 
 /// A shell that leaves a sleeper behind, prints its pid, and checks that it sleeps.
