@@ -98,7 +98,11 @@ pub fn create_directory(path: &Path) -> Result<usize, Error> {
         .take_while(|above| !above.as_os_str().is_empty() && !above.exists())
         .count();
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-    match std::fs::read_dir(path).map_err(failed)?.next() {
+    let mut listed = std::fs::read_dir(path).map_err(|source| {
+        remove_empty(path, missing);
+        failed(source)
+    })?;
+    match listed.next() {
         None => Ok(missing),
         Some(_) => Err(Error::Occupied { path: path.to_owned() }),
     }
