@@ -7,18 +7,23 @@
 use std::ffi::OsStr;
 use std::time::Duration;
 
-use crate::host::{child, clock};
+use crate::host::{HostClock, child, clock};
 
 pub use crate::host::child::Inherited;
 pub use crate::host::environment::{running_recording, variable};
 pub use crate::host::limits::with_enough_stack;
 pub use crate::host::out_of_memory::Allocator;
-pub use crate::host::own::unprivileged_user;
+pub use crate::host::own::{host_name, unprivileged_user, user};
 pub use crate::host::terminal::Terminal;
 
 /// Checks that a command can be found and executed, as exec would search it.
 pub fn check_command(program: &OsStr) -> Result<(), child::Error> {
     child::find(program).map(drop)
+}
+
+/// The time on a clock that is never set.
+pub fn monotonic() -> Duration {
+    HostClock::Monotonic.now()
 }
 
 /// The time since 1970 by the wall clock.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weigh::host::clock;
 use weigh::job::JobHere;
 use weigh::model::settings::Destination;
+use weigh::program;
 use weigh::record::job_directory::{self, JobState};
 use weigh::record::{self, Manifest, StopReason, Target};
 use weigh::run::{self, AttachOptions, AttachTarget, JobEnding, Outcome, StopFiles};
@@ -24,7 +24,7 @@ pub(crate) fn follow(mut args: JobFollowArgs) -> Result<u8, Failure> {
     let here = here()?;
     let directory = directory(&here, args.measuring.output.as_deref());
     let here = claim(here, &directory)?;
-    let node = here.job.node.clone().unwrap_or_else(weigh::host::own::host_name);
+    let node = here.job.node.clone().unwrap_or_else(program::host_name);
     let own = job_directory::of_node(&directory, &node);
     if measurement.settings.destination != Destination::Nowhere {
         measurement.settings.destination = Destination::Directory(own);
@@ -88,7 +88,7 @@ fn ipc_file(here: &JobHere) -> PathBuf {
 fn time_left(here: &JobHere, directory: &Path) -> Option<Duration> {
     let recorded = || job_directory::read(directory).ok().flatten()?.ends_seconds();
     let ends = here.ends.or_else(recorded)?;
-    Some(Duration::from_secs(ends.saturating_sub(clock::wall().as_secs())))
+    Some(Duration::from_secs(ends.saturating_sub(program::now().as_secs())))
 }
 
 fn blocking() -> Failure {

@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weigh::host::HostClock;
-use weigh::host::child::Inherited;
 use weigh::job::JobHere;
 use weigh::job::launch::{LaunchLifetime, LaunchRung, LaunchedRecorders, recorder};
+use weigh::program::{Inherited, monotonic};
 use weigh::record::job_directory::{self, JobState};
 
 use super::{claim, directory, here, show};
@@ -150,12 +149,12 @@ fn missing(directory: &Path, nodes: &[String]) -> Vec<String> {
 
 /// Waits until every node has a recording; returns whether one has, when no more can be expected.
 fn wait_for_begin(directory: &Path, nodes: &[String], started: &mut LaunchedRecorders) -> bool {
-    let end = HostClock::Monotonic.now() + BEGIN_WITHIN;
+    let end = monotonic() + BEGIN_WITHIN;
     loop {
         // Before the files: a recorder may have begun just before its launcher exited.
         let is_running = started.is_running();
         let missing = missing(directory, nodes).len();
-        if missing == 0 || !is_running || HostClock::Monotonic.now() >= end {
+        if missing == 0 || !is_running || monotonic() >= end {
             return missing < nodes.len();
         }
         std::thread::sleep(PAUSE);
@@ -188,8 +187,8 @@ fn end(directory: &Path, recorders: Option<&mut LaunchedRecorders>) {
         print::warning(&format!("the recorders may not stop: {error}"));
     }
     recorders.request_end();
-    let end = HostClock::Monotonic.now() + END_WITHIN;
-    while recorders.is_running() && HostClock::Monotonic.now() < end {
+    let end = monotonic() + END_WITHIN;
+    while recorders.is_running() && monotonic() < end {
         std::thread::sleep(PAUSE);
     }
     if recorders.is_running() {
@@ -200,10 +199,10 @@ fn end(directory: &Path, recorders: Option<&mut LaunchedRecorders>) {
 
 /// Waits until every recording has its summary, for a while.
 fn wait_for_ends(directory: &Path) {
-    let end = HostClock::Monotonic.now() + END_WITHIN;
+    let end = monotonic() + END_WITHIN;
     let recordings = weigh::record::files::recordings(directory).unwrap_or_default();
     let is_open = || recordings.iter().any(|path| !path.join("summary.json").exists());
-    while is_open() && HostClock::Monotonic.now() < end {
+    while is_open() && monotonic() < end {
         std::thread::sleep(PAUSE);
     }
 }

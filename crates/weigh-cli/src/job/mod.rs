@@ -6,10 +6,9 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use weigh::host::child::Inherited;
-use weigh::host::{clock, own};
 use weigh::job::JobHere;
 use weigh::model::batch_job::BatchJob;
+use weigh::program::{self, Inherited};
 use weigh::record::job_directory::{self, JobFile};
 use weigh::record::{self, files};
 
@@ -48,11 +47,11 @@ fn claim(mut here: JobHere, directory: &Path) -> Result<JobHere, Failure> {
     let claim = job_directory::claim(directory).map_err(|error| not_writable(&error))?;
     let Some(claim) = claim else { return Ok(here) };
     let not_asked = here.ask().map(|why| why.to_string());
-    here.job.user = here.job.user.take().or_else(own::user);
+    here.job.user = here.job.user.take().or_else(program::user);
     // It is about all nodes.
     let job = BatchJob { node: None, ..weigh::run::recorded_job(here.job.clone()) };
     let file =
-        JobFile { not_asked, ..JobFile::new(job, here.nodes.clone(), here.ends, clock::wall()) };
+        JobFile { not_asked, ..JobFile::new(job, here.nodes.clone(), here.ends, program::now()) };
     claim.write(&file).map_err(|error| not_writable(&error))?;
     Ok(here)
 }

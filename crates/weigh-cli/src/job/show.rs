@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::host::clock;
+use weigh::program;
 use weigh::quantity::Units;
 use weigh::record::{files, job_directory};
 use weigh::report::job;
@@ -48,7 +48,7 @@ fn newest() -> Option<PathBuf> {
 }
 
 fn summary(directory: &Path) -> Result<JobSummary, Failure> {
-    JobSummary::of(directory, clock::wall()).map_err(|error| of_recording(&error))
+    JobSummary::of(directory, program::now()).map_err(|error| of_recording(&error))
 }
 
 /// What a job used, for stderr.
