@@ -143,12 +143,14 @@ fn node_that_dies_is_named_and_the_recording_of_the_other_is_kept() {
     let Some(mut slurm) = Slurm::start(Tracking::Parents) else { return };
     let id = slurm.submit(&format!("{FOLLOW}\n$BURNER cpu 1000s"));
     wait_until("both nodes record", || records(&slurm, &id));
+    let job = EndedJob { id: id.clone(), state: String::new(), log: String::new() };
+    let used = || cpu_times(&shown(&slurm, &job))[0].value;
+    wait_until("the load is measured", || used().is_some_and(|seconds| seconds > 0.0));
     slurm.kill_node("n2");
     let directory = format!("weigh-runs/job-{id}");
     let stopped = output(&mut weigh(&slurm.work(), &["job", "stop", &directory]));
     let told = String::from_utf8_lossy(&stopped.stderr);
     assert!(told.contains("2 expected, 2 recorded, 0 silent, 1 ended early (n2)"), "{told}");
-    let job = EndedJob { id, state: String::new(), log: String::new() };
     let shown = shown(&slurm, &job);
     assert_eq!(
         (&shown["nodes"][0]["state"], &shown["nodes"][1]["state"]),
