@@ -59,10 +59,13 @@ impl TreeSums {
         if let Some(cpu) = process.cpu_with_children() {
             self.cpu = Some(self.cpu.unwrap_or(0.0) + cpu);
         }
-        add(&mut self.pss, process.memory.pss);
-        add(&mut self.uss, process.memory.uss);
-        add(&mut self.swap, process.memory.swap);
-        add(&mut self.hugetlb, process.memory.hugetlb);
+        // A zombie has no memory: what it had before its exit is only carried forward.
+        if process.memory.rss != Some(0) {
+            add(&mut self.pss, process.memory.pss);
+            add(&mut self.uss, process.memory.uss);
+            add(&mut self.swap, process.memory.swap);
+            add(&mut self.hugetlb, process.memory.hugetlb);
+        }
         add(&mut self.threads, process.state.threads);
         add(&mut self.files, process.state.files_open);
     }

@@ -112,6 +112,23 @@ fn without_pss_peak_and_mean_are_sums_of_resident_memory_and_note_it() {
 }
 
 #[test]
+fn memory_of_a_zombie_is_not_added_to_that_of_processes_that_grow_after_its_exit() {
+    let mut run = FakeRun::new();
+    run.sample(1.0, |tick| {
+        memory(tick, MAIN, MIB, MIB, Some(MIB));
+        memory(tick, CHILD, 600 * MIB, 600 * MIB, Some(600 * MIB));
+    });
+    // It has exited, and its parent does not reap it.
+    run.sample(2.0, |tick| memory(tick, CHILD, 0, 600 * MIB, None));
+    run.sample(3.0, |tick| memory(tick, MAIN, 500 * MIB, 500 * MIB, Some(500 * MIB)));
+    let summary = run.ends(4.0, |_| {}).summary();
+    for name in ["memory_peak_bytes", "memory_pss_peak_bytes"] {
+        let peak = figure(&summary, name);
+        assert_eq!((peak.value, peak.lower), (Some((601 * MIB) as f64), Some((601 * MIB) as f64)));
+    }
+}
+
+#[test]
 fn command_sampled_only_as_a_zombie_has_no_memory_of_zero() {
     let mut run = FakeRun::new();
     let row = ProcessMemory { rss: Some(0), ..ProcessMemory::default() };
