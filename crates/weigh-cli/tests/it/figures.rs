@@ -88,17 +88,17 @@ fn json_on_stderr_is_valid_and_has_every_key() {
 }
 
 #[test]
-fn only_the_scheduler_of_a_batch_job_is_recorded() {
+fn only_facts_of_a_batch_job_are_recorded_of_its_variables() {
     let directory = tempfile::tempdir().unwrap();
-    let arguments = ["run", "-q", "-o", "run", "--", "true"];
-    let secret = ("SLURM_JOB_ID", "4711-secret");
-    let output = output(weigh(directory.path(), &arguments).env(secret.0, secret.1));
+    let mut command = weigh(directory.path(), &["run", "-q", "-o", "run", "--", "true"]);
+    command.env("SLURM_JOB_ID", "4711").env("SLURM_JOB_COMMENT", "a-secret");
+    let output = output(&mut command);
     assert!(output.status.success(), "{output:?}");
     for name in ["run.json", "summary.json"] {
         let text = fs::read_to_string(directory.path().join("run").join(name)).unwrap();
-        assert!(!text.contains(secret.1), "{name}: {text}");
-        let written: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(written["job"], serde_json::json!({"scheduler": "slurm"}), "{name}");
+        assert!(!text.contains("a-secret"), "{name}: {text}");
+        let job = &serde_json::from_str::<Value>(&text).unwrap()["job"];
+        assert_eq!((&job["scheduler"], &job["id"]), (&"slurm".into(), &"4711".into()), "{name}");
     }
 }
 
