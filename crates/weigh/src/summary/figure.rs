@@ -56,6 +56,10 @@ pub struct Figure {
     /// Why the value or a bound is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether no sample is in it: it is from the counters at the end of the run, or of a phase's
+    /// command, alone. Such a figure stays exact when rows of the recording are lost.
+    #[serde(skip)]
+    pub(crate) is_from_final_counters: bool,
 }
 
 /// The figures of a run, a phase or a part.
@@ -123,6 +127,12 @@ impl Figure {
                 self.before_seconds = Some(peak.at);
             }
         }
+        self
+    }
+
+    /// The same, from the counters at the end alone.
+    pub(super) fn from_final_counters(mut self) -> Figure {
+        self.is_from_final_counters = true;
         self
     }
 

@@ -25,7 +25,7 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
         None => return,
     };
     let rules = Rules {
-        final_counts_are_complete: final_counts_are_complete(run),
+        final_counters_are_complete: final_counters_are_complete(run),
         has_bounds: !run.losses.are_changes() && !run.losses.concern_events(),
         concerns_processes: run.processes_may_be_missing(),
         is_lossy: !run.losses.is_empty(),
@@ -65,7 +65,7 @@ pub(crate) fn process_cpu_method(whole: Method, losses: &Losses) -> Method {
 }
 
 /// Whether the counters at the end alone determine the figure.
-fn final_counts_are_complete(run: &Accumulator) -> bool {
+fn final_counters_are_complete(run: &Accumulator) -> bool {
     // Processes that outlived the command are in it as last sampled, and the machine's counters
     // give the part of a clock that was stolen.
     let is_alone = run.end.as_ref().is_some_and(|end| end.left.is_empty());
@@ -76,7 +76,7 @@ fn final_counts_are_complete(run: &Accumulator) -> bool {
 }
 
 struct Rules {
-    final_counts_are_complete: bool,
+    final_counters_are_complete: bool,
     /// Whether what was sampled is correct.
     has_bounds: bool,
     concerns_processes: bool,
@@ -87,14 +87,8 @@ struct Rules {
 
 impl Rules {
     fn apply(&self, figures: &mut Figures) {
-        // What is derived from a figure is as certain as that.
-        let is_kept =
-            |figure: &Figure| self.final_counts_are_complete && is_from_final_counts(figure);
-        let keeps_cpu = figures.get(FigureId::CpuTime).is_some_and(is_kept);
         for (id, figure) in figures.iter_mut() {
-            let from_cpu = figure.source.starts_with("CPU time /");
-            let is_kept = is_kept(figure) || (keeps_cpu && from_cpu);
-            if !is_kept {
+            if !(self.final_counters_are_complete && figure.is_from_final_counters) {
                 self.weaken(id, figure);
             }
         }
@@ -127,8 +121,4 @@ impl Rules {
             figure.lower = None;
         }
     }
-}
-
-fn is_from_final_counts(figure: &Figure) -> bool {
-    ["wait4", "/proc/self/io of the reaper"].iter().any(|from| figure.source.starts_with(from))
 }

@@ -79,7 +79,10 @@ pub(in crate::summary) fn peak_cores(
             Figure::between(value, Method::Sampled, lower, None, source).at(peak.at).because(SHORT)
         }
         // A peak below the mean only means that no sample fell into the busy part.
-        (_, Some(value)) => Figure::sampled(value, &mean.source).because(SHORT),
+        (_, Some(value)) => Figure {
+            is_from_final_counters: mean.is_from_final_counters,
+            ..Figure::sampled(value, &mean.source).because(SHORT)
+        },
         (_, None) => Figure::unknown(source, too_short),
     }
 }
@@ -100,4 +103,5 @@ pub(in crate::summary) fn reaped_count(
         Some(false) => Figure::sampled(value, source).because(missing),
         None => Figure::between(value, method, value, None, source).because(why.unwrap_or(missing)),
     }
+    .from_final_counters()
 }
