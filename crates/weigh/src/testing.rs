@@ -156,7 +156,7 @@ impl FakeRun {
             reaped: self.all_reaped(),
             task_clock_seconds: None,
             io: None,
-            left: Vec::new(),
+            still_running: Vec::new(),
             may_miss_processes: false,
             rss_before_exec_bytes: 0,
             cpu_before_exec_seconds: 0.0,
@@ -179,7 +179,7 @@ impl FakeRun {
             duration_seconds: seconds,
             task_clock_seconds: None,
             task_clock_began_seconds: None,
-            left: Vec::new(),
+            still_running: Vec::new(),
             may_miss_processes: false,
             monitor_cpu_seconds: 0.01,
         };
@@ -270,7 +270,7 @@ fn program(line: &str) -> (String, Option<Vec<String>>) {
     (words[0].rsplit('/').next().unwrap_or_default().to_owned(), Some(words))
 }
 
-/// The account of `wait4`: CPU time, and the size of the largest process.
+/// The counts of `wait4`: CPU time, and the size of the largest process.
 pub(crate) fn usage(cpu: f64, largest: u64) -> Usage {
     Usage { user_seconds: cpu, largest_rss_bytes: largest, ..Usage::default() }
 }

@@ -1,14 +1,21 @@
 //! What a summary says: every figure is declared once, with `figures!`. Its key in `summary.json`,
 //! its label and unit in texts and tables, the reference page and the names for other tools are
-//! derived from that declaration. `summary::figures` has the line that fills it.
+//! derived from that declaration. `summary::figures` has the line that fills it, unless the
+//! declaration says of which counter it is the sum.
+
+use super::{Metric, Row, metrics};
 
 /// Declares the figures: the name that code uses, the key in `summary.json`, the unit, how values
 /// of several phases or nodes combine, where it stands, the label for people, and above it a
-/// sentence of help.
+/// sentence of help. For a figure of the machine that is the sum of one counter over all devices,
+/// `over` that counter: nothing else fills it.
 macro_rules! figures {
+    (@over) => { None };
+    (@over $row:ident $field:ident) => { Some(|| metrics::$row::metric(|row| &mut row.$field)) };
     ($(
         $(#[doc = $help:literal])+
-        $id:ident $name:literal $unit:ident $combine:ident [$($scope:ident)+] $label:literal;
+        $id:ident $name:literal $unit:ident $combine:ident [$($scope:ident)+] $label:literal
+            $(over $row:ident.$field:ident)?;
     )+) => {
         /// A figure of a summary.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +35,7 @@ macro_rules! figures {
                         scopes: &[$(FigureScope::$scope,)+],
                         label: $label,
                         help: &[$($help),+],
+                        over: figures!(@over $($row $field)?),
                     },)+
                 }
             }
@@ -42,6 +50,7 @@ struct Declaration {
     scopes: &'static [FigureScope],
     label: &'static str,
     help: &'static [&'static str],
+    over: Option<fn() -> Option<&'static Metric>>,
 }
 
 /// The unit of a figure.
@@ -194,9 +203,11 @@ figures! {
 
     /// Bytes that the run sent: payload of its TCP connections, or with `--cgroup` all IP packets;
     /// of the machine what its network devices sent.
-    NetworkSent "network_sent_bytes" Bytes Sum [Run System] "Network sent";
+    NetworkSent "network_sent_bytes" Bytes Sum [Run System] "Network sent"
+        over NetworkTraffic.sent;
     /// Bytes that the run received, counted in the same way.
-    NetworkReceived "network_received_bytes" Bytes Sum [Run System] "Network received";
+    NetworkReceived "network_received_bytes" Bytes Sum [Run System] "Network received"
+        over NetworkTraffic.received;
     /// Bytes that the run sent through the loopback device.
     NetworkLoopbackSent "network_loopback_sent_bytes" Bytes Sum [Run] "Network loopback sent";
     /// Bytes that the run received through the loopback device.
@@ -208,13 +219,17 @@ figures! {
     NetworkPacketsReceived "network_packets_received" One Sum [Run] "Network packets received";
 
     /// Bytes that the machine's InfiniBand, RoCE and Omni-Path ports received.
-    InfinibandReceived "infiniband_received_bytes" Bytes Sum [System] "InfiniBand received";
+    InfinibandReceived "infiniband_received_bytes" Bytes Sum [System] "InfiniBand received"
+        over PortTraffic.received;
     /// Bytes that these ports sent.
-    InfinibandSent "infiniband_sent_bytes" Bytes Sum [System] "InfiniBand sent";
+    InfinibandSent "infiniband_sent_bytes" Bytes Sum [System] "InfiniBand sent"
+        over PortTraffic.sent;
     /// Bytes that were read from the machine's disks; volumes on top of them are not counted again.
-    DiskRead "disk_read_bytes" Bytes Sum [System] "Disk read";
+    DiskRead "disk_read_bytes" Bytes Sum [System] "Disk read"
+        over DiskIo.read;
     /// Bytes that were written to these disks.
-    DiskWritten "disk_written_bytes" Bytes Sum [System] "Disk written";
+    DiskWritten "disk_written_bytes" Bytes Sum [System] "Disk written"
+        over DiskIo.written;
 
     /// Page faults that read from storage.
     PageFaultsMajor "page_faults_major" One Sum [Run Phase] "Page faults, major";
@@ -281,6 +296,11 @@ impl FigureId {
     /// Whether it may stand there.
     pub fn is_in(self, scope: FigureScope) -> bool {
         self.declaration().scopes.contains(&scope)
+    }
+
+    /// The counter whose sum over all devices of the machine it is.
+    pub fn device_counter(self) -> Option<&'static Metric> {
+        self.declaration().over.and_then(|metric| metric())
     }
 
     /// The first word of its name, which says what it is about: `cpu`, `memory`, `io`.

@@ -245,6 +245,17 @@ pub enum Value {
     Symbol(u8),
 }
 
+impl Value {
+    /// The number; a symbol is none.
+    pub fn number(self) -> Option<f64> {
+        match self {
+            Value::U64(number) => Some(number as f64),
+            Value::F64(number) => Some(number),
+            Value::Symbol(_) => None,
+        }
+    }
+}
+
 /// A Rust type that a metric's field may have.
 pub trait Stored: Copy {
     /// How it is stored.

@@ -185,6 +185,12 @@ impl ProcessReader {
         let run_time =
             current_run_ns.filter(|_| self.is_single_threaded).map(|ran| ran as f64 / 1e9);
         put_stat(host, tick, entity, &stat, run_time);
+        if let Some(clock) = &mut self.clock {
+            let ticks = host.seconds(stat.user_ticks + stat.system_ticks);
+            // User and system time are each truncated to a clock tick.
+            let most = run_time.unwrap_or(ticks + host.seconds(2));
+            clock.correct(run_time.unwrap_or(ticks), most);
+        }
         if self.note_name(stat.name) {
             renamed();
         }
@@ -373,6 +379,15 @@ impl ProcessClock {
         Some(clock)
     }
 
+    /// Corrects what was counted so far by a sample, which has the used time to within these
+    /// bounds. The clocks run on while an interrupt or another guest of the hypervisor has the CPU:
+    /// so that is at most in what is counted after the last sample.
+    fn correct(&mut self, least: f64, most: f64) {
+        if let Some(counted) = self.read() {
+            self.before += counted.max(least).min(most.max(least)) - counted;
+        }
+    }
+
     /// What the process has used so far.
     pub fn read(&mut self) -> Option<f64> {
         let counted: std::io::Result<Duration> = self.clocks.iter_mut().map(TaskClock::read).sum();
@@ -463,4 +478,23 @@ pub fn program(host: &Host, pid: u32, arguments: bool, buffer: &mut Vec<u8>) -> 
         line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
     });
     Program { name, arguments, tool: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sample_corrects_a_clock_that_ran_on_in_interrupts() {
+        let counted = |counted: f64, least: f64, most: f64| {
+            let allowance = Descriptors::at_most(0);
+            let mut clock = ProcessClock { before: counted, clocks: Vec::new(), allowance };
+            clock.correct(least, most);
+            clock.read()
+        };
+        assert_eq!(counted(5.1, 5.0, 5.0), Some(5.0), "of one thread the kernel has nanoseconds");
+        assert_eq!(counted(5.1, 5.0, 5.02), Some(5.02));
+        assert_eq!(counted(5.01, 5.0, 5.02), Some(5.01), "finer than clock ticks");
+        assert_eq!(counted(4.9, 5.0, 5.02), Some(5.0), "the clock began late");
+    }
 }

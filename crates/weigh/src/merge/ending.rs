@@ -44,7 +44,7 @@ pub(super) fn of_all(
         task_clock_seconds,
         // What one clock was started too late for is added to what another missed.
         task_clock_began_seconds: task_clock_seconds.map(|_| began),
-        left: left(&all, process_registry),
+        still_running: left(&all, process_registry),
         may_miss_processes: all.iter().any(|one| one.end.may_miss_processes),
         monitor_cpu_seconds: all.iter().map(|one| one.end.monitor_cpu_seconds).sum(),
         final_counters,
@@ -124,7 +124,7 @@ fn why(all: &[MemberEnd<'_>]) -> StopReason {
 /// Processes that still run, as far as they were monitored to the end of all.
 fn left(all: &[MemberEnd<'_>], process_registry: &ProcessRegistry) -> Vec<u32> {
     let moved = |one: &MemberEnd<'_>| {
-        let left = one.end.left.iter();
+        let left = one.end.still_running.iter();
         left.map(|pid| numbered(*pid, one.namespace)).collect::<Vec<_>>()
     };
     let mut left: Vec<u32> = all.iter().flat_map(moved).collect();

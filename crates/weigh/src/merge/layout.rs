@@ -145,7 +145,7 @@ fn namespaces(manifests: &[&Manifest]) -> Vec<usize> {
 
 /// Whether it has an account at its end, and no process outlives it.
 fn has_account(recording: &Recording) -> bool {
-    let is_complete = |end: &RunEnd| end.final_counters.is_some() && end.left.is_empty();
+    let is_complete = |end: &RunEnd| end.final_counters.is_some() && end.still_running.is_empty();
     !recording.manifest().is_attached()
         && ending::of(recording).is_some_and(|(end, _)| is_complete(end))
 }

@@ -87,7 +87,7 @@ fn stopped(
     clock: Option<f64>,
 ) -> Recording {
     run.stops(seconds, |end| {
-        end.left = left.iter().map(|id| id.pid).collect();
+        end.still_running = left.iter().map(|id| id.pid).collect();
         end.task_clock_seconds = clock;
         end.task_clock_began_seconds = clock.map(|_| 0.01);
         end.monitor_cpu_seconds = 0.5;
@@ -271,7 +271,7 @@ fn a_process_in_two_recordings_is_counted_once() {
     assert_eq!((summary.processes.total, summary.tools[0].instances), (1, 1));
     assert_eq!(summary.run.stopped, Some(StopReason::StopRequested));
     let left: Vec<_> =
-        summary.processes.left.iter().map(|one| (one.pid, one.name.as_str())).collect();
+        summary.processes.still_running.iter().map(|one| (one.pid, one.name.as_str())).collect();
     assert_eq!(left, [(20, "solver")]);
     let starts = recording
         .entries()

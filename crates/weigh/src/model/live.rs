@@ -139,14 +139,7 @@ fn update<R: Row>(last: &mut R, table: &Table, row: usize) {
 }
 
 fn numbers<R: Row>(row: &R, put: &mut impl FnMut(&'static Metric, Option<f64>)) {
-    row.put_each(|column, value| {
-        let number = match value {
-            Some(Value::U64(value)) => Some(value as f64),
-            Some(Value::F64(value)) => Some(value),
-            Some(Value::Symbol(_)) | None => None,
-        };
-        put(&R::METRICS[column], number);
-    });
+    row.put_each(|column, value| put(&R::METRICS[column], value.and_then(Value::number)));
 }
 
 /// What a process of a program is known to have had while it was running.

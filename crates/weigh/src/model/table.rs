@@ -208,6 +208,12 @@ impl Table {
         }
     }
 
+    /// The column of a metric.
+    pub fn column(&self, metric: &Metric) -> Option<&Column> {
+        let is_it = |one: &&Metric| (one.group, one.field) == (metric.group, metric.field);
+        self.columns.get(self.metrics.iter().position(is_it)?)
+    }
+
     /// One group of values of a row.
     pub fn get<R: Row>(&self, place: usize) -> R {
         let first = self.first_column::<R>();

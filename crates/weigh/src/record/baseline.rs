@@ -233,11 +233,7 @@ fn subtract(zero: f64, column: usize, table: &mut Table, row: usize) {
 }
 
 fn number(table: &Table, column: usize, row: usize) -> Option<f64> {
-    match table.columns()[column].get(row)? {
-        Value::U64(value) => Some(value as f64),
-        Value::F64(value) => Some(value),
-        Value::Symbol(_) => None,
-    }
+    table.columns()[column].get(row)?.number()
 }
 
 #[cfg(test)]

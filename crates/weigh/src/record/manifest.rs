@@ -223,7 +223,7 @@ impl Manifest {
         }
     }
 
-    /// Whether there is no account at the end, so that the samples of the processes are all that is
+    /// Whether there are no final counters, so that the samples of the processes are all that is
     /// known.
     pub fn is_attached(&self) -> bool {
         !matches!(self.target, None | Some(Target::Merged { exact: true, .. }))

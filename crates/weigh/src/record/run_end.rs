@@ -19,8 +19,8 @@ pub struct RunEnd {
     pub exit: Option<End>,
     /// How long it took, in seconds: the command from exec to exit, or the monitoring.
     pub duration_seconds: f64,
-    /// From exec until the last process was reaped, in seconds, or until the account was closed
-    /// when processes were left: the time in which what is counted here was used. `None` for an
+    /// From exec until the last process was reaped, in seconds, or until the final counters
+    /// were read when processes still ran. `None` for an
     /// attached target, and in recordings of older versions; [`Reaping`] knows it then.
     pub measured_seconds: Option<f64>,
     /// CPU time of every process of the run, from perf task clocks; `None` when there were none.
@@ -28,7 +28,7 @@ pub struct RunEnd {
     /// When those clocks were started, in seconds since the run began.
     pub task_clock_began_seconds: Option<f64>,
     /// Processes that still run.
-    pub left: Vec<u32>,
+    pub still_running: Vec<u32>,
     /// Whether processes may have started and exited between two ticks.
     pub may_miss_processes: bool,
     /// CPU time of weigh itself, in seconds.
@@ -113,7 +113,7 @@ impl Reaping {
         if let Some(measured) = end.measured_seconds {
             return measured.max(end.duration_seconds);
         }
-        let until = if end.left.is_empty() { self.last } else { Some(closed) };
+        let until = if end.still_running.is_empty() { self.last } else { Some(closed) };
         let after_the_command =
             until.zip(self.command).map_or(0.0, |(until, command)| until - command);
         // The run's zero is before exec: nothing was measured for longer than since then.
@@ -139,7 +139,8 @@ pub(crate) struct CommandEnd {
     pub(crate) reaped: Usage,
     pub(crate) task_clock_seconds: Option<f64>,
     pub(crate) io: Option<Io>,
-    pub(crate) left: Vec<u32>,
+    #[serde(rename = "left")]
+    pub(crate) still_running: Vec<u32>,
     #[serde(rename = "some_unseen")]
     pub(crate) may_miss_processes: bool,
     pub(crate) rss_before_exec_bytes: u64,
@@ -160,7 +161,8 @@ pub(crate) struct AttachEnd {
     pub(crate) task_clock_seconds: Option<f64>,
     #[serde(default)]
     pub(crate) task_clock_began_seconds: Option<f64>,
-    pub(crate) left: Vec<u32>,
+    #[serde(rename = "left")]
+    pub(crate) still_running: Vec<u32>,
     #[serde(rename = "some_unseen")]
     pub(crate) may_miss_processes: bool,
     pub(crate) monitor_cpu_seconds: f64,
@@ -176,7 +178,7 @@ impl From<CommandEnd> for RunEnd {
             task_clock_seconds: end.task_clock_seconds,
             // The clock of a command counts from its exec on.
             task_clock_began_seconds: end.task_clock_seconds.map(|_| 0.0),
-            left: end.left,
+            still_running: end.still_running,
             may_miss_processes: end.may_miss_processes,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
             final_counters: Some(Box::new(FinalCounters {
@@ -199,7 +201,7 @@ impl From<AttachEnd> for RunEnd {
             measured_seconds: None,
             task_clock_seconds: end.task_clock_seconds,
             task_clock_began_seconds: end.task_clock_began_seconds,
-            left: end.left,
+            still_running: end.still_running,
             may_miss_processes: end.may_miss_processes,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
             final_counters: None,
@@ -226,7 +228,7 @@ impl From<RunEnd> for RunEndEvent {
                 reaped: account.reaped,
                 task_clock_seconds: end.task_clock_seconds,
                 io: account.io,
-                left: end.left,
+                still_running: end.still_running,
                 may_miss_processes: end.may_miss_processes,
                 rss_before_exec_bytes: account.rss_before_exec_bytes,
                 cpu_before_exec_seconds: account.cpu_before_exec_seconds,
@@ -239,7 +241,7 @@ impl From<RunEnd> for RunEndEvent {
                 duration_seconds: end.duration_seconds,
                 task_clock_seconds: end.task_clock_seconds,
                 task_clock_began_seconds: end.task_clock_began_seconds,
-                left: end.left,
+                still_running: end.still_running,
                 may_miss_processes: end.may_miss_processes,
                 monitor_cpu_seconds: end.monitor_cpu_seconds,
             }),

@@ -37,8 +37,8 @@ pub enum Target {
     Merged {
         /// Which ones.
         members: Vec<Member>,
-        /// Whether all of them were commands, each with its account at its end, and no process was
-        /// in two of them: then the accounts add up. Otherwise the samples of the processes do.
+        /// Whether all of them were commands, each with final counters, and no process was
+        /// in two of them: then the counters add up. Otherwise the samples of the processes do.
         #[serde(default)]
         exact: bool,
     },

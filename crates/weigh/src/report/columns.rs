@@ -1,6 +1,6 @@
 //! Aligned columns for a terminal: text to the left, numbers to the right, as wide as the terminal.
 
-use super::text::{BOLD, DIM, Style};
+use super::style::{BOLD, DIM, Style};
 use crate::text::ellipsize;
 
 /// The least width of the elastic column.

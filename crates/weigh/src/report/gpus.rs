@@ -1,7 +1,8 @@
 //! GPUs as a table for a terminal: a line for each, and under it the processes of the run on it.
 
 use super::columns::TextColumns;
-use super::text::{DIM, Style, YELLOW, heading};
+use super::style::{DIM, Style, YELLOW};
+use super::text::heading;
 use crate::catalog::FigureId;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;

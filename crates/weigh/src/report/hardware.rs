@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::text::{BOLD, DIM, Style};
+use super::style::{BOLD, DIM, Style};
 use crate::model::hardware::{
     Hardware, HardwareGpu, HardwareNic, HardwarePort, LimitRange, NumaNode, Processor, Stated,
     Surroundings,

@@ -2,7 +2,7 @@
 
 use super::columns::TextColumns;
 use super::phases::quantity_of;
-use super::text::{BOLD, COLUMNS, DIM, Style, YELLOW};
+use super::style::{BOLD, COLUMNS, DIM, Style, YELLOW};
 use crate::catalog::FigureId;
 use crate::quantity;
 use crate::summary::job::{CombinedFigure, JobSummary, NodeState, NodeSummary};

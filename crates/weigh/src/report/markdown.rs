@@ -181,7 +181,7 @@ mod tests {
         run.event(0.0, start).sample(1.0, |tick| cpu(tick, MAIN, 1.0, 0.0));
         run.phase_starts(1.0, "1", NASTY);
         let fault = Event::Fault { source: NASTY.to_owned(), why: NASTY.to_owned() };
-        run.event(1.0, fault).ends(2.0, |end| end.left = vec![10]);
+        run.event(1.0, fault).ends(2.0, |end| end.still_running = vec![10]);
         let chart = Chart {
             name: "a".to_owned(),
             title: NASTY.to_owned(),

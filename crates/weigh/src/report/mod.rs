@@ -15,6 +15,7 @@ mod peak_memory;
 pub mod phases;
 pub mod process_table;
 mod read;
+mod style;
 #[cfg(test)]
 mod tests;
 pub mod text;

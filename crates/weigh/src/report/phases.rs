@@ -3,7 +3,8 @@
 //! One line for each name, nested phases indented, as wide as the terminal.
 
 use super::columns::TextColumns;
-use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
+use super::style::{BOLD, DIM, RED, Style, YELLOW};
+use super::text::{heading, join};
 use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
 use crate::summary::phases::{PhaseStatistics, Statistics};

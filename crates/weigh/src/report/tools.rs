@@ -3,7 +3,7 @@
 //! A terminal holds what matters most; the JSON and the report have the rest.
 
 use super::columns::TextColumns;
-use super::text::Style;
+use super::style::Style;
 use crate::quantity;
 use crate::summary::{Method, Tool};
 use crate::text::printable;

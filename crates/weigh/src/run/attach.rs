@@ -110,7 +110,7 @@ pub fn attach(
 ) -> Result<Outcome, Error> {
     let mut warnings = Vec::new();
     let (mut monitor, manifest) = begin(options, settings, ProcessOwner::Program, &mut warnings)?;
-    monitor.watch.observe(observer);
+    monitor.sampling.observe(observer);
     begun(&manifest);
     let why = monitor.monitor();
     Ok(monitor.finish(why, warnings))
@@ -232,33 +232,34 @@ pub(super) fn begin(
     collectors.processes = processes;
     let group_of_target = group.clone().filter(|_| collects(SourceId::Cgroup));
     collectors.cgroup = group_of_target.map(CgroupCollector::of);
-    let mut watch = SamplingLoop::new(host, begin, settings, &manifest, tick, collectors, writer);
+    let mut sampling =
+        SamplingLoop::new(host, begin, settings, &manifest, tick, collectors, writer);
     // Connections are those of the machine that weigh runs on.
     if collects(SourceId::Sockets) && super::is_here(settings) {
-        let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Running);
-        watch.collectors.sockets = watch.or_fault(SourceId::Sockets, sockets);
+        let sockets = Sockets::begin(&sampling.host, settings, SocketBaseline::Running);
+        sampling.collectors.sockets = sampling.or_fault(SourceId::Sockets, sockets);
     }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
-        watch.fault(missed.source.id, missed.why);
+        sampling.fault(missed.source.id, missed.why);
     }
     if let Some(error) = refusal {
-        watch
+        sampling
             .fault(FaultSource::Connector, format!("new processes are found by scanning: {error}"));
     }
     for pidfd in target_pidfds.iter().filter(|pidfd| !pidfd.has_ended()) {
-        if process::started(&watch.host, pidfd.pid, &mut Vec::new()).is_none() {
+        if process::started(&sampling.host, pidfd.pid, &mut Vec::new()).is_none() {
             let why = format!("process {} is hidden: /proc is mounted with hidepid", pidfd.pid);
-            watch.fault(SourceId::Process, why);
+            sampling.fault(SourceId::Process, why);
         }
     }
     let mut control = Control::default();
-    if let Some(writer) = watch.writer.as_ref().filter(|_| is_session) {
+    if let Some(writer) = sampling.writer.as_ref().filter(|_| is_session) {
         let inbox = Inbox::create(writer.directory());
-        control.take_inbox(&mut watch, inbox);
+        control.take_inbox(&mut sampling, inbox);
     }
-    watch.describe_machine(manifest.clone(), settings);
+    sampling.describe_machine(manifest.clone(), settings);
     let mut monitor = AttachMonitor {
-        watch,
+        sampling,
         requests,
         control,
         command: None,
@@ -272,7 +273,7 @@ pub(super) fn begin(
         connector,
         happened: Vec::new(),
         taskstats,
-        accounts: Vec::new(),
+        exit_records: Vec::new(),
         clocked_since: None,
         until: options.time,
         wait_all: settings.wait_all,
@@ -358,7 +359,7 @@ fn describe(
 }
 
 pub(super) struct AttachMonitor {
-    pub(super) watch: SamplingLoop,
+    pub(super) sampling: SamplingLoop,
     pub(super) requests: Requests,
     pub(super) control: Control,
     /// The command that a session has started, and is its only named process.
@@ -374,7 +375,7 @@ pub(super) struct AttachMonitor {
     pub(super) happened: Vec<(Duration, ProcEvent)>,
     /// The exit records of processes, which the kernel gives to root.
     pub(super) taskstats: Option<Taskstats>,
-    pub(super) accounts: Vec<ExitRecord>,
+    pub(super) exit_records: Vec<ExitRecord>,
     /// When the task clocks of all monitored processes were started.
     pub(super) clocked_since: Option<Duration>,
     pub(super) until: Option<Duration>,
@@ -398,12 +399,12 @@ impl AttachMonitor {
         let mut clock = RunClock::default();
         let mut known = 0;
         loop {
-            self.watch.take_tick();
-            let Some(processes) = &self.watch.collectors.processes else { return };
+            self.sampling.take_tick();
+            let Some(processes) = &self.sampling.collectors.processes else { return };
             let alive: Vec<u32> = processes.alive().map(|id| id.pid).collect();
-            let counted = alive.iter().try_for_each(|pid| clock.count(&self.watch.host, *pid));
+            let counted = alive.iter().try_for_each(|pid| clock.count(&self.sampling.host, *pid));
             if let Err(why) = counted {
-                return self.watch.fault(SourceId::TaskClock, why);
+                return self.sampling.fault(SourceId::TaskClock, why);
             }
             // Until no process was started in between.
             if clock.processes() == known {
@@ -411,35 +412,35 @@ impl AttachMonitor {
             }
             known = clock.processes();
         }
-        self.clocked_since = Some(self.watch.now());
-        self.watch.collectors.task_clock = Some(clock);
+        self.clocked_since = Some(self.sampling.now());
+        self.sampling.collectors.task_clock = Some(clock);
     }
 
     pub(super) fn monitor(&mut self) -> StopReason {
         let was_named = !self.target_pidfds.is_empty();
-        self.watch.first_tick();
+        self.sampling.first_tick();
         loop {
-            let time = self.watch.work();
-            let left = self.until.map(|until| until.saturating_sub(self.watch.now()));
+            let time = self.sampling.work();
+            let left = self.until.map(|until| until.saturating_sub(self.sampling.now()));
             if left.is_some_and(|left| left.is_zero()) {
-                self.watch.take_tick();
+                self.sampling.take_tick();
                 return StopReason::DurationOver;
             }
             self.sleep(left.map_or(time, |left| left.min(time)));
-            self.control.receive(&mut self.watch);
+            self.control.receive(&mut self.sampling);
             if self.handle_requests() {
-                self.watch.take_tick();
+                self.sampling.take_tick();
                 return StopReason::StopRequested;
             }
             self.handle_proc_events();
             self.notice_ends();
             let has_processes = self.has_processes();
             if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(has_processes)) {
-                self.watch.take_tick();
+                self.sampling.take_tick();
                 return StopReason::Ended;
             }
             if let Some(why) = self.job_verdict() {
-                self.watch.take_tick();
+                self.sampling.take_tick();
                 return why;
             }
             if was_named
@@ -453,18 +454,18 @@ impl AttachMonitor {
 
     /// Whether the recording of a batch job ends now, and why.
     fn job_verdict(&mut self) -> Option<StopReason> {
-        let now = self.watch.now();
+        let now = self.sampling.now();
         let job = self.job.as_mut()?;
         if job.stdin_is_launcher
             && let Some(why) = launcher_request()
         {
             return Some(why);
         }
-        job.verdict(&self.watch.host, self.watch.collectors.processes.as_ref(), now)
+        job.verdict(&self.sampling.host, self.sampling.collectors.processes.as_ref(), now)
     }
 
     fn has_processes(&self) -> bool {
-        let processes = self.watch.collectors.processes.as_ref();
+        let processes = self.sampling.collectors.processes.as_ref();
         processes.is_some_and(|processes| processes.alive().next().is_some())
     }
 
@@ -495,18 +496,20 @@ impl AttachMonitor {
         for request in self.requests.take() {
             match request {
                 Request::Stop => is_stop_requested = true,
-                Request::Resize => self.watch.tell(LiveEvent::Resized),
+                Request::Resize => self.sampling.tell(LiveEvent::Resized),
                 Request::Suspend => {
-                    self.watch.tell(LiveEvent::Suspended);
+                    self.sampling.tell(LiveEvent::Suspended);
                     signals::stop_self();
                 }
-                Request::Control(message) => self.control.handle(&mut self.watch, vec![*message]),
+                Request::Control(message) => {
+                    self.control.handle(&mut self.sampling, vec![*message])
+                }
                 Request::Snapshot(answer) => {
-                    self.watch.take_tick();
+                    self.sampling.take_tick();
                     let end = self.end_now(StopReason::StopRequested);
-                    let values = self.watch.values_now();
+                    let values = self.sampling.values_now();
                     // A caller that does not wait any more needs no answer.
-                    let _ = answer.send((self.watch.summary_so_far(end), values));
+                    let _ = answer.send((self.sampling.summary_so_far(end), values));
                 }
             }
         }
@@ -523,7 +526,7 @@ impl AttachMonitor {
             // Exits are reported last.
             happened.sort_by_key(|(at, _)| *at);
             let happened: Vec<ProcEvent> = happened.iter().map(|(_, one)| *one).collect();
-            let Some(processes) = &mut self.watch.collectors.processes else { return };
+            let Some(processes) = &mut self.sampling.collectors.processes else { return };
             match &heard {
                 Ok(Drain::Complete | Drain::More) => {}
                 Ok(Drain::Overrun) => processes.events_overrun(),
@@ -531,19 +534,19 @@ impl AttachMonitor {
                     let why = format!("new processes are found by scanning: {error}");
                     processes.disable_events();
                     self.connector = None;
-                    self.watch.fault(FaultSource::Connector, why);
+                    self.sampling.fault(FaultSource::Connector, why);
                     return;
                 }
             }
             // The exit record of a process precedes its exit event.
             if let Some(taskstats) = &mut self.taskstats {
-                let accounts = &mut self.accounts;
-                accounts.drain(..accounts.len().saturating_sub(KEPT));
-                if taskstats.next(|account| accounts.push(account)).is_err() {
+                let exit_records = &mut self.exit_records;
+                exit_records.drain(..exit_records.len().saturating_sub(KEPT));
+                if taskstats.next(|record| exit_records.push(record)).is_err() {
                     self.taskstats = None;
                 }
             }
-            self.watch.apply_kernel_events(&happened, &self.accounts);
+            self.sampling.apply_kernel_events(&happened, &self.exit_records);
             if !matches!(heard, Ok(Drain::More)) {
                 return;
             }
@@ -557,7 +560,7 @@ impl AttachMonitor {
         }
         // Exits before that are reported by now, with exit records that a sample does not have.
         self.handle_proc_events();
-        self.watch.take_tick();
+        self.sampling.take_tick();
         let (ended, running): (Vec<PidFd>, _) =
             std::mem::take(&mut self.target_pidfds).into_iter().partition(PidFd::has_ended);
         self.target_pidfds = running;
@@ -566,10 +569,10 @@ impl AttachMonitor {
                 self.reap_command();
                 continue;
             }
-            let processes = self.watch.collectors.processes.as_mut();
+            let processes = self.sampling.collectors.processes.as_mut();
             // Otherwise the sample has already found it gone.
             if let Some(id) = processes.and_then(|processes| processes.forget(pidfd.pid)) {
-                self.watch.event(self.watch.now(), Event::ended(id, pidfd.end(), None));
+                self.sampling.event(self.sampling.now(), Event::ended(id, pidfd.end(), None));
             }
         }
         self.end = ended.into_iter().next().filter(|_| self.is_alone);
@@ -578,22 +581,22 @@ impl AttachMonitor {
     pub(super) fn finish(mut self, why: StopReason, warnings: Vec<String>) -> Outcome {
         // Processes that the last sample found gone are reported by now.
         self.handle_proc_events();
-        self.control.finish(&mut self.watch);
-        let now = self.watch.now();
-        self.control.end_steps(&mut self.watch, now);
-        self.watch.finish_sockets();
+        self.control.finish(&mut self.sampling);
+        let now = self.sampling.now();
+        self.control.end_steps(&mut self.sampling, now);
+        self.sampling.finish_sockets();
         let end = self.end_now(why);
         let requests = &mut self.requests;
-        self.watch.close(end, || requests.is_impatient(), warnings)
+        self.sampling.close(end, || requests.is_impatient(), warnings)
     }
 
     /// The end of the run, if it were now.
     fn end_now(&mut self, why: StopReason) -> RunEnd {
-        let now = self.watch.now();
-        let processes = self.watch.collectors.processes.as_ref();
+        let now = self.sampling.now();
+        let processes = self.sampling.collectors.processes.as_ref();
         let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
         let may_miss_processes = processes.is_none_or(ProcessCollector::may_have_missed_processes);
-        let task_clock_seconds = self.watch.read_task_clock();
+        let task_clock_seconds = self.sampling.read_task_clock();
         let mut end = RunEnd {
             why: Some(why),
             exit: self.end.as_ref().and_then(|pidfd| pidfd.end_within(PATIENCE)),

@@ -232,7 +232,7 @@ fn measure(
     let sees_itself = own::proc_is_our_pid_namespace(&host.proc);
     let mut processes = (collects(SourceId::Process) && sees_itself)
         .then(|| ProcessCollector::before_run(&host, settings));
-    let inheritance = PreRunBaseline::now(&host);
+    let pre_run_baseline = PreRunBaseline::now(&host);
     let discard = |directory: Option<PathBuf>| {
         directory.iter().for_each(|directory| files::discard(directory, made));
     };
@@ -277,20 +277,21 @@ fn measure(
     let mut collectors = Collectors::new(settings, sources.iter().copied());
     collectors.processes = processes;
     collectors.cgroup = group.map(|own| CgroupCollector::of_own(own.group.clone()));
-    let mut watch = SamplingLoop::new(host, begin, settings, &manifest, tick, collectors, writer);
-    watch.observe(observer);
+    let mut sampling =
+        SamplingLoop::new(host, begin, settings, &manifest, tick, collectors, writer);
+    sampling.observe(observer);
     if let Some(own) = own_group.as_ref().filter(|_| collects(SourceId::Packets)) {
-        watch.collectors.packets = watch.or_fault(SourceId::Packets, Packets::of(own));
+        sampling.collectors.packets = sampling.or_fault(SourceId::Packets, Packets::of(own));
     }
     if collects(SourceId::Sockets) && is_here(settings) {
-        let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Command);
-        watch.collectors.sockets = watch.or_fault(SourceId::Sockets, sockets);
+        let sockets = Sockets::begin(&sampling.host, settings, SocketBaseline::Command);
+        sampling.collectors.sockets = sampling.or_fault(SourceId::Sockets, sockets);
     }
     if let Some(clock) = task_clock {
-        watch.collectors.task_clock = watch.or_fault(SourceId::TaskClock, clock);
+        sampling.collectors.task_clock = sampling.or_fault(SourceId::TaskClock, clock);
     }
-    let mut monitor = Monitor::new(watch, settings, &manifest, signals);
-    monitor.take_inheritance(inheritance);
+    let mut monitor = Monitor::new(sampling, settings, &manifest, signals);
+    monitor.take_pre_run_baseline(pre_run_baseline);
     if let Some(why) = refusal {
         monitor.fault(SourceId::Cgroup, format!("the command has no cgroup of its own: {why}"));
     }
@@ -315,7 +316,7 @@ fn measure(
         }
     }
     monitor.describe_machine(manifest, settings);
-    monitor.watch();
+    monitor.sample_until_the_end();
     Ok(monitor.finish(warnings))
 }
 

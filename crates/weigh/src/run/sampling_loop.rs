@@ -210,7 +210,11 @@ impl SamplingLoop {
     }
 
     /// Handles kernel events, in their order, with the exit records.
-    pub(super) fn apply_kernel_events(&mut self, happened: &[ProcEvent], accounts: &[ExitRecord]) {
+    pub(super) fn apply_kernel_events(
+        &mut self,
+        happened: &[ProcEvent],
+        exit_records: &[ExitRecord],
+    ) {
         self.tick.begin(self.now());
         for one in happened {
             let (host, tick) = (&self.host, &mut self.tick);
@@ -235,8 +239,8 @@ impl SamplingLoop {
             // overlap with it.
             self.emit_tick();
             let ExitedProcess { id, cpu_seconds, is_ours } = gone;
-            let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
-            let counted = account.map(|account| account.cpu.as_secs_f64());
+            let record = exit_records.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
+            let counted = record.map(|record| record.cpu.as_secs_f64());
             let exit = Event::ProcessExit {
                 pid: id.pid,
                 started: id.started,
@@ -245,7 +249,7 @@ impl SamplingLoop {
                 // The kernel's final value, where it gives one: what a clock adds from before it
                 // was opened on a running process may be as old as a tick of the scheduler.
                 cpu_seconds: counted.or(cpu_seconds),
-                memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
+                memory_peak_bytes: record.and_then(|record| record.peak_rss_bytes),
             };
             self.event(self.now(), exit);
             self.tick.begin(self.now());

@@ -161,8 +161,8 @@ mod tests {
         let finished = directory.path().join(".ipc-7");
         std::fs::write(&finished, "FINISHED").unwrap();
         let files = StopFiles { job: None, finished: Some(finished) };
-        let watch = StopWatch::begin(files).unwrap();
-        poll(&mut [PollFd::new(&watch, PollFlags::IN)], None).unwrap();
-        assert!(watch.is_stop_requested() && !watch.is_supervised());
+        let sampling = StopWatch::begin(files).unwrap();
+        poll(&mut [PollFd::new(&sampling, PollFlags::IN)], None).unwrap();
+        assert!(sampling.is_stop_requested() && !sampling.is_supervised());
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Memory grows with the number of live processes, not with time.
 
+use super::cgroup::CgroupUsage;
 use super::core_time::CoreTime;
 use super::curve::Rate;
 use super::exited_usage::ExitedUsage;
 use super::gpus::{self, GpuAccumulator, RunRole};
-use super::group::CgroupUsage;
 use super::helpers::Helpers;
 use super::memory_growth::MemoryTrend;
 use super::node::Node;
@@ -53,7 +53,7 @@ pub struct Accumulator {
     pub(super) helpers: Helpers,
     reaping: Reaping,
     pub(super) node: Node,
-    pub(super) group: CgroupUsage,
+    pub(super) cgroup: CgroupUsage,
     /// Processes of the run's cgroup that were OOM-killed.
     oom_kills: Option<u64>,
     /// Processes that the kernel reports as OOM-killed.
@@ -119,7 +119,7 @@ impl Accumulator {
             reaped: Usage::default(),
             reaping: Reaping::default(),
             node: Node::default(),
-            group: CgroupUsage::of(manifest.target.is_none()),
+            ccgroup: CgroupUsage::of(manifest.target.is_none()),
             gpus: GpuAccumulator::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
@@ -166,7 +166,7 @@ impl Accumulator {
             self.node.add(table, at);
         }
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
-            self.group.add(table, at);
+            self.cgroup.add(table, at);
         }
         self.node.add_devices(tick);
         if tick.table(Scope::Gpu).is_some_and(|table| !table.is_empty()) {
@@ -253,12 +253,13 @@ impl Accumulator {
 
     /// CPU time of live and of reaped processes.
     fn cpu_summed(&self) -> f64 {
-        self.helpers.cpu_without_helpers(self.tree.cpu_of_alive() + self.reaped.cpu_seconds())
+        self.helpers
+            .cpu_without_helpers(self.tree.cpu_of_live_processes() + self.reaped.cpu_seconds())
     }
 
     /// CPU time of the cgroup.
     pub(super) fn group_cpu(&self) -> Option<f64> {
-        self.group.cpu.usage.map(|usage| self.helpers.cpu_without_helpers(usage))
+        self.cgroup.cpu.usage.map(|usage| self.helpers.cpu_without_helpers(usage))
     }
 
     /// All processes were sampled, and the run's task clock was this.
@@ -346,7 +347,7 @@ impl Accumulator {
         if !self.losses.is_empty() {
             // Exit events may be lost, and corrupt rows may belong to no process; the processes
             // that were left at the end are known.
-            self.tree.retain_alive(&end.left);
+            self.tree.retain_alive(&end.still_running);
         }
         self.end = Some(end);
         self.last = self.last.max(at);
@@ -397,12 +398,12 @@ impl Accumulator {
     /// What weigh has reaped, and what the processes that are still alive have used.
     fn reaped_and_alive(&self) -> Option<f64> {
         let reaped = self.final_counters()?.reaped.cpu_seconds();
-        Some(self.helpers.cpu_without_helpers(reaped + self.tree.cpu_of_alive()))
+        Some(self.helpers.cpu_without_helpers(reaped + self.tree.cpu_of_live_processes()))
     }
 
     /// Sampled CPU time of each process of the run since the command started.
     pub(super) fn cpu_sampled(&self) -> f64 {
-        let before = self.final_counters().map_or(0.0, |account| account.cpu_before_exec_seconds);
+        let before = self.final_counters().map_or(0.0, |counters| counters.cpu_before_exec_seconds);
         (self.tree.own_cpu_sampled() - before).max(0.0)
     }
 
@@ -412,7 +413,7 @@ impl Accumulator {
     pub(super) fn left_its_group(&self) -> bool {
         /// How far two kernel clocks may differ.
         const APART: (f64, f64) = (0.05, 1.1);
-        let usage = self.group_cpu().filter(|_| self.group.is_own());
+        let usage = self.group_cpu().filter(|_| self.cgroup.is_own());
         usage.zip(self.reaped_and_alive()).is_some_and(|(usage, reaped)| {
             reaped.max(self.cpu_sampled()) > APART.0 + usage * APART.1
         })
@@ -460,7 +461,7 @@ impl Accumulator {
 
     /// Whether the cgroup was read at the last sample of all processes.
     pub(super) fn group_was_sampled_last(&self) -> bool {
-        self.group.sampled_at == Some(self.sample_times.last())
+        self.cgroup.sampled_at == Some(self.sample_times.last())
     }
 
     /// Why something of this source is missing.
@@ -475,7 +476,7 @@ impl Accumulator {
     pub fn finish(mut self, live: &LiveProcesses) -> Summary {
         if let Some(end) = self.end.as_ref().filter(|_| !self.losses.is_empty()) {
             // Corrupt rows may also have later times.
-            self.tree.retain_alive(&end.left);
+            self.tree.retain_alive(&end.still_running);
         }
         self.tree.count_alive(live);
         let duration = self.duration();
@@ -527,16 +528,16 @@ impl Accumulator {
         let (killing, cores) = (self.killing(), self.manifest.expected_cores);
         // The clocks of merged recordings differ, and so do the ends of their runs.
         let growth = self.memory_trend.steady().filter(|_| !self.manifest.is_merged());
-        summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group, growth);
+        summary.findings = findings::of(&summary, cores, killing, &self.node, &self.cgroup, growth);
         let shares = self.core_time.shares();
         summary.bottleneck =
-            findings::bottleneck::of(&summary, &self.manifest, shares, &self.node, &self.group);
+            findings::bottleneck::of(&summary, &self.manifest, shares, &self.node, &self.cgroup);
         summary
     }
 
     /// The OOM kills, if there were any.
     fn killing(&self) -> Option<findings::Killing> {
-        let kills = self.oom_kills.or(self.group.oom_kills).filter(|kills| *kills > 0)?;
+        let kills = self.oom_kills.or(self.cgroup.oom_kills).filter(|kills| *kills > 0)?;
         let named = if self.victims.is_empty() { &self.killed } else { &self.victims };
         Some(findings::Killing { kills, victims: named.clone() })
     }
@@ -569,7 +570,7 @@ impl Accumulator {
     }
 
     fn processes(&self, live: &LiveProcesses) -> Processes {
-        let remaining = self.end.iter().flat_map(|end| &end.left);
+        let remaining = self.end.iter().flat_map(|end| &end.still_running);
         // The command existed, whether it was sampled or not.
         let least = u64::from(self.manifest.target.is_none());
         // Processes without a recorded exit would be counted together with all that started later.
@@ -581,7 +582,7 @@ impl Accumulator {
             peak: peak.max(least),
             // Processes that started after the last tick are not known.
             may_miss_processes: self.end.is_none() || self.may_miss_processes(),
-            left: remaining.map(|&pid| left(pid, live)).collect(),
+            still_running: remaining.map(|&pid| left(pid, live)).collect(),
         }
     }
 

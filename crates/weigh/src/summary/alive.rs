@@ -78,7 +78,7 @@ impl TreeSums {
 
     /// Raises the peaks of a phase. A carried-forward PSS is capped by the current RSS, because it may
     /// be from before the phase.
-    pub(super) fn raise_part_peaks(mut self, gauge_peaks: &mut GaugePeaks, at: f64) {
+    pub(super) fn raise_peaks_of_parts(mut self, gauge_peaks: &mut GaugePeaks, at: f64) {
         self.pss = self.pss_capped;
         self.raise_gauge_peaks(gauge_peaks, at);
     }

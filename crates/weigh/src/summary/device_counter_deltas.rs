@@ -48,15 +48,6 @@ impl DeviceCounterDeltas {
         self.changed |= self.tracked.len() < before;
     }
 
-    /// Adds one counter of the rows of one tick.
-    pub(super) fn add_all<R>(
-        &mut self,
-        rows: impl Iterator<Item = (Entity, R)>,
-        of: fn(&R) -> Option<u64>,
-    ) {
-        self.add(rows.map(|(entity, row)| (entity, of(&row).map(|count| count as f64))));
-    }
-
     /// The delta from the first sample to the last; `None` without two samples.
     pub(super) fn total(&self) -> Option<f64> {
         let known = self.changed || self.tracked.iter().any(|counter| counter.last.is_some());

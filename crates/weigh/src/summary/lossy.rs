@@ -68,7 +68,7 @@ pub(crate) fn process_cpu_method(whole: Method, losses: &Losses) -> Method {
 fn final_counters_are_complete(run: &Accumulator) -> bool {
     // Processes that outlived the command are in it as last sampled, and the machine's counters
     // give the part of a clock that was stolen.
-    let is_alone = run.end.as_ref().is_some_and(|end| end.left.is_empty());
+    let is_alone = run.end.as_ref().is_some_and(|end| end.still_running.is_empty());
     run.final_counters().is_some()
         && is_alone
         && !run.losses.concern_events()

@@ -7,6 +7,7 @@
 mod accumulate;
 mod alive;
 mod by_figure;
+mod cgroup;
 mod core_time;
 mod counter_delta;
 pub(crate) mod curve;
@@ -17,7 +18,6 @@ mod figure;
 mod figures;
 mod findings;
 mod gpus;
-mod group;
 mod helpers;
 pub mod job;
 mod lossy;
@@ -186,7 +186,8 @@ pub struct Processes {
     #[serde(rename = "some_unseen")]
     pub may_miss_processes: bool,
     /// Those that outlived the command.
-    pub left: Vec<NamedProcess>,
+    #[serde(rename = "left")]
+    pub still_running: Vec<NamedProcess>,
 }
 
 /// A process that outlived the command.

@@ -1,16 +1,15 @@
 //! The whole machine, as the summary tracks it.
 
+use super::cgroup::PressureTime;
 use super::counter_delta::{CounterDelta, LowestFreeSpace};
 use super::curve::{Mean, Peak, Rate};
 use super::device_counter_deltas::DeviceCounterDeltas;
-use super::group::PressureTime;
 use crate::catalog::metrics::energy::is_summed;
 use crate::catalog::metrics::{
     DomainEnergy, FileSystem, NodeCpu, NodeMemory, NodePaging, NodePressure, NodeThrottle,
-    PortTraffic,
 };
-use crate::catalog::{FigureId, Scope, SourceId};
-use crate::model::devices::{summed_disks, summed_nics};
+use crate::catalog::{FigureId, Metric, SOURCES, Scope, SourceId};
+use crate::model::devices::SummedDevices;
 use crate::model::{Entity, Table, Tick};
 
 /// The whole machine.
@@ -28,8 +27,7 @@ pub(super) struct Node {
     pub(super) energy: DeviceCounterDeltas,
     /// Of every domain, whether or not it is a part of another: only to know whether any counts.
     pub(super) energy_of_all: DeviceCounterDeltas,
-    /// Deltas of device counters, in the order of [`DEVICES`].
-    devices: [DeviceCounterDeltas; DEVICES.len()],
+    device_figures: DeviceFigures,
     pub(super) waiting: PressureTime,
     pub(super) swapped_in: CounterDelta,
     pub(super) swapped_out: CounterDelta,
@@ -40,74 +38,76 @@ pub(super) struct Node {
     pub(super) files: Option<LowestFreeSpace>,
 }
 
-/// A figure of the machine that is the sum of one counter over devices.
-pub(super) struct DeviceFigure {
-    pub(super) id: FigureId,
-    /// The scope of its rows.
-    scope: Scope,
-    /// The collector of these rows, which knows why there are none.
-    pub(super) collector: SourceId,
-    pub(super) source: &'static str,
-    add: fn(&Table, &mut DeviceCounterDeltas),
+/// All figures that are sums over devices.
+#[derive(Debug, Clone)]
+struct DeviceFigures(Vec<DeviceFigure>);
+
+impl Default for DeviceFigures {
+    fn default() -> DeviceFigures {
+        DeviceFigures(DeviceFigure::all())
+    }
 }
 
-const NETWORK: &str =
-    "/proc/net/dev, the hardware, or else all devices of the namespace but the loopback";
+/// A figure of the machine that is the sum of one counter over devices.
+#[derive(Debug, Clone)]
+pub(super) struct DeviceFigure {
+    pub(super) id: FigureId,
+    counter: &'static Metric,
+    pub(super) deltas: DeviceCounterDeltas,
+}
 
-const DISKS: &str = "/proc/diskstats, summed over disks without the volumes on top of them";
+impl DeviceFigure {
+    /// Every figure that is declared as such a sum.
+    fn all() -> Vec<DeviceFigure> {
+        let of = |id: &FigureId| {
+            let counter = id.device_counter()?;
+            Some(DeviceFigure { id: *id, counter, deltas: DeviceCounterDeltas::default() })
+        };
+        FigureId::ALL.iter().filter_map(of).collect()
+    }
 
-/// Every such figure: with its declaration, one entry is all that a new one needs.
-pub(super) const DEVICES: [DeviceFigure; 6] = [
-    DeviceFigure {
-        id: FigureId::NetworkReceived,
-        scope: Scope::Nic,
-        collector: SourceId::Network,
-        source: NETWORK,
-        add: |table, growth| growth.add_all(summed_nics(table), |row| row.received),
-    },
-    DeviceFigure {
-        id: FigureId::NetworkSent,
-        scope: Scope::Nic,
-        collector: SourceId::Network,
-        source: NETWORK,
-        add: |table, growth| growth.add_all(summed_nics(table), |row| row.sent),
-    },
-    DeviceFigure {
-        id: FigureId::InfinibandReceived,
-        scope: Scope::IbPort,
-        collector: SourceId::Infiniband,
-        source: "/sys/class/infiniband port_rcv_data, summed over ports",
-        add: |table, growth| growth.add_all(table.rows::<PortTraffic>(), |row| row.received),
-    },
-    DeviceFigure {
-        id: FigureId::InfinibandSent,
-        scope: Scope::IbPort,
-        collector: SourceId::Infiniband,
-        source: "/sys/class/infiniband port_xmit_data, summed over ports",
-        add: |table, growth| growth.add_all(table.rows::<PortTraffic>(), |row| row.sent),
-    },
-    DeviceFigure {
-        id: FigureId::DiskRead,
-        scope: Scope::Disk,
-        collector: SourceId::Disk,
-        source: DISKS,
-        add: |table, growth| growth.add_all(summed_disks(table), |row| row.read),
-    },
-    DeviceFigure {
-        id: FigureId::DiskWritten,
-        scope: Scope::Disk,
-        collector: SourceId::Disk,
-        source: DISKS,
-        add: |table, growth| growth.add_all(summed_disks(table), |row| row.written),
-    },
-];
+    /// The collector of the counter, which knows why it is missing.
+    pub(super) fn collector(&self) -> Option<SourceId> {
+        let has_it = |group: &&[Metric]| group.iter().any(|metric| metric == self.counter);
+        let source = SOURCES.iter().find(|source| source.groups.iter().any(has_it));
+        source.map(|source| source.id)
+    }
+
+    /// Where the figure comes from.
+    pub(super) fn source(&self) -> String {
+        match self.counter.scope {
+            Scope::Nic => {
+                "/proc/net/dev, the hardware, or else all devices of the namespace but the \
+                           loopback"
+                    .to_owned()
+            }
+            Scope::Disk => {
+                "/proc/diskstats, summed over disks without the volumes on top of them".to_owned()
+            }
+            scope => {
+                let each = scope.name_column().unwrap_or("device");
+                format!("{}, summed over {each}s", self.counter.source)
+            }
+        }
+    }
+
+    /// Adds the devices of a tick.
+    fn add(&mut self, table: &Table) {
+        let summed = SummedDevices::of(table);
+        let counter = table.column(self.counter);
+        let rows = table.entities().iter().enumerate().filter(|(row, _)| summed.includes(*row));
+        self.deltas.add(
+            rows.map(|(row, entity)| {
+                (*entity, counter.and_then(|column| column.get(row)?.number()))
+            }),
+        );
+    }
+}
 
 impl Node {
-    /// The figures that are sums over devices, and the delta of each.
-    pub(super) fn devices(
-        &self,
-    ) -> impl Iterator<Item = (&'static DeviceFigure, &DeviceCounterDeltas)> {
-        DEVICES.iter().zip(&self.devices)
+    /// The figures that are sums over devices.
+    pub(super) fn device_figures(&self) -> &[DeviceFigure] {
+        &self.device_figures.0
     }
 
     /// CPU time used on the machine between the first and the last sample, and all there was.
@@ -129,9 +129,9 @@ impl Node {
     /// Adds the devices of a tick.
     pub(super) fn add_devices(&mut self, tick: &Tick) {
         let filled = |scope| tick.table(scope).filter(|table| !table.is_empty());
-        for (device, growth) in DEVICES.iter().zip(&mut self.devices) {
-            if let Some(table) = filled(device.scope) {
-                (device.add)(table, growth);
+        for figure in &mut self.device_figures.0 {
+            if let Some(table) = filled(figure.counter.scope) {
+                figure.add(table);
             }
         }
         if let Some(table) = filled(Scope::Energy) {

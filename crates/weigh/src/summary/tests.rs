@@ -269,7 +269,7 @@ fn remaining_processes_are_measured_until_the_final_counters() {
     run.reaped(0.011, MAIN, usage(0.005, MIB));
     let summary = run
         .ends(0.021, |end| {
-            (end.duration_seconds, end.left) = (0.01, vec![CHILD.pid]);
+            (end.duration_seconds, end.still_running) = (0.01, vec![CHILD.pid]);
             end.task_clock_seconds = Some(0.02);
         })
         .summary();
@@ -283,7 +283,7 @@ fn command_without_remaining_processes_is_measured_until_its_exit() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "work").reaped(1.001, MAIN, usage(0.5, MIB));
     let summary = run.ends(1.02, |end| end.duration_seconds = 1.0).summary();
-    assert_eq!(summary.run.measured(), 1.0, "an account is closed a moment later");
+    assert_eq!(summary.run.measured(), 1.0, "the final counters are read a moment later");
 }
 
 #[test]

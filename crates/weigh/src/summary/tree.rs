@@ -18,7 +18,7 @@ pub(super) struct RunTree {
     /// What live processes had when they were last counted.
     counts: AliveCounts,
     /// The pids that were left at the end, where exits may be missing: no other process is alive.
-    left: Option<Vec<u32>>,
+    still_running: Option<Vec<u32>>,
     /// Those that exited since the last complete tick: they may have been alive together with a
     /// process that had not been sampled yet.
     exited_since_tick: ExitedSinceSample,
@@ -128,7 +128,7 @@ impl RunTree {
         live: &'a LiveProcesses,
     ) -> impl Iterator<Item = &'a LiveProcess> {
         let is_left = |process: &&LiveProcess| {
-            self.left.as_ref().is_none_or(|left| left.contains(&process.id.pid))
+            self.still_running.as_ref().is_none_or(|pids| pids.contains(&process.id.pid))
         };
         live.sampled().filter(is_left)
     }
@@ -295,7 +295,7 @@ impl RunTree {
 
     /// From here on only these pids are alive.
     pub(super) fn retain_alive(&mut self, pids: &[u32]) {
-        self.left = Some(pids.to_vec());
+        self.still_running = Some(pids.to_vec());
     }
 
     /// A process has this parent.
@@ -384,7 +384,7 @@ impl RunTree {
 
     /// CPU time of all live processes, with their reaped children, and of those that are not in any
     /// parent's counters.
-    pub(super) fn cpu_of_alive(&self) -> f64 {
+    pub(super) fn cpu_of_live_processes(&self) -> f64 {
         let (user, system) = self.counts.cpu;
         user + system
     }
@@ -414,12 +414,12 @@ impl RunTree {
     }
 
     /// I/O of live processes.
-    pub(super) fn io_of_alive(&self) -> [f64; 6] {
+    pub(super) fn io_of_live_processes(&self) -> [f64; 6] {
         self.counts.io.unwrap_or_default()
     }
 
     /// Page faults and context switches of live processes.
-    pub(super) fn events_of_alive(&self) -> AliveEvents {
+    pub(super) fn events_of_live_processes(&self) -> AliveEvents {
         self.counts.events
     }
 }

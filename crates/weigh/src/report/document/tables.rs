@@ -222,10 +222,12 @@ pub(super) fn left(summary: &Summary) -> ReportTable {
     let columns = vec![ReportColumn::number("PID"), ReportColumn::text("Name")];
     let note = "What they use after the command ended is not counted; weigh run --wait-all \
                 waits for them.";
-    let rows = summary.processes.left.iter().map(|left| {
-        let pid =
-            ReportCell { text: numbering::shown(left.pid), number: Some(f64::from(left.pid)) };
-        vec![pid, ReportCell::text(&*left.name)]
+    let rows = summary.processes.still_running.iter().map(|process| {
+        let pid = ReportCell {
+            text: numbering::shown(process.pid),
+            number: Some(f64::from(process.pid)),
+        };
+        vec![pid, ReportCell::text(&*process.name)]
     });
     ReportTable { rows: rows.collect(), ..table("left", "Still running", note.to_owned(), columns) }
 }

@@ -121,7 +121,7 @@ fn every_row_has_a_cell_for_each_column() {
     let mut run = ordinary();
     run.phase_starts(1.0, "1", "load").phase_ends(2.0, "1");
     run.starts(2.0, CHILD, "daemon").sample(2.0, |tick| cpu(tick, CHILD, 0.0, 0.0));
-    run.ends(8.0, |end| end.left = vec![CHILD.pid]);
+    run.ends(8.0, |end| end.still_running = vec![CHILD.pid]);
     let document = document(run);
     assert_eq!(document.tables.len(), 5, "all of them");
     for table in document.tables.iter().chain([&document.figures]) {
@@ -139,7 +139,7 @@ fn killed_or_failed_run_is_a_problem() {
         (End::Code(3), "Failed (exit 3) after 8.00 s."),
     ] {
         let mut run = ordinary();
-        run.ends(8.0, |account| account.end = Some(end));
+        run.ends(8.0, |counters| counters.end = Some(end));
         let document = document(run);
         assert_eq!(document.verdict.severity, Some(Severity::Problem));
         assert!(document.verdict.sentence.starts_with(words), "{}", document.verdict.sentence);

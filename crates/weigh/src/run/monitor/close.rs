@@ -1,4 +1,4 @@
-//! The end of a run: the account is closed, the recording finished.
+//! The end of a run: the final counters are read, the recording is finished.
 
 use std::time::Duration;
 
@@ -16,35 +16,35 @@ use crate::record::{Event, FinalCounters, RunEnd};
 use crate::run::{Outcome, requests};
 
 impl Monitor {
-    /// Closes the account and the recording.
+    /// Reads the final counters and closes the recording.
     pub(in crate::run) fn finish(mut self, warnings: Vec<String>) -> Outcome {
-        self.control.finish(&mut self.watch);
-        let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
-        self.control.end_steps(&mut self.watch, at);
-        self.watch.finish_sockets();
+        self.control.finish(&mut self.sampling);
+        let (end, at) = self.ended.unwrap_or((End::Code(1), self.sampling.now()));
+        self.control.end_steps(&mut self.sampling, at);
+        self.sampling.finish_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
         let signals = &mut self.signals;
-        self.watch.close(run_end, || requests::is_impatient(signals), warnings)
+        self.sampling.close(run_end, || requests::is_impatient(signals), warnings)
     }
 
     /// Takes the final counters of the cgroup that the command was in, and removes the one that was
     /// created for it.
     fn leave_group(&mut self) {
         if self.own_group.is_some() {
-            self.watch.take_tick();
+            self.sampling.take_tick();
         }
         if let Some((group, before)) = self.group.take() {
             let kills = group.oom_kills().and_then(|kills| kills.checked_sub(before));
             if let Some(kills) = kills.filter(|kills| *kills > 0) {
-                let (now, victims) = (self.watch.now(), self.victims(&group));
-                self.watch.event(now, Event::OutOfMemory { kills, victims });
+                let (now, victims) = (self.sampling.now(), self.victims(&group));
+                self.sampling.event(now, Event::OutOfMemory { kills, victims });
             }
         }
         // The BPF programs attached to it are removed first.
-        self.watch.collectors.packets = None;
+        self.sampling.collectors.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(RunCgroup::remove) {
-            self.watch.fault(
+            self.sampling.fault(
                 SourceId::Cgroup,
                 format!("the command's cgroup could not be removed: {error}"),
             );
@@ -73,13 +73,13 @@ impl Monitor {
     }
 
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
-        let task_clock_seconds = self.watch.read_task_clock();
-        let io = own::reaped_io(&self.watch.host)
-            .map(|io| io.less(&PreExecUsage::IO).less(&self.inheritance.io));
-        let io = self.watch.or_fault(FaultSource::Io, io);
+        let task_clock_seconds = self.sampling.read_task_clock();
+        let io = own::reaped_io(&self.sampling.host)
+            .map(|io| io.less(&PreExecUsage::IO).less(&self.pre_run_baseline.io));
+        let io = self.sampling.or_fault(FaultSource::Io, io);
         // Remaining processes use CPU time until it is read above.
-        let until = if self.has_children() { self.watch.now() } else { self.reaped_at.max(at) };
-        let processes = self.watch.collectors.processes.as_ref();
+        let until = if self.has_children() { self.sampling.now() } else { self.reaped_at.max(at) };
+        let processes = self.sampling.collectors.processes.as_ref();
         RunEnd {
             why: None,
             exit: Some(end),
@@ -87,7 +87,7 @@ impl Monitor {
             measured_seconds: Some(until.saturating_sub(self.executed).as_secs_f64()),
             task_clock_seconds,
             task_clock_began_seconds: task_clock_seconds.map(|_| 0.0),
-            left: processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
+            still_running: processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
             may_miss_processes: self.loses_orphans
                 || processes.is_none_or(ProcessCollector::may_have_missed_processes),
             monitor_cpu_seconds: own::usage().cpu_seconds(),

@@ -36,7 +36,7 @@ struct Woken {
 }
 
 pub(super) struct Monitor {
-    watch: SamplingLoop,
+    sampling: SamplingLoop,
     control: Control,
     signals: Signals,
     root: ProcessId,
@@ -50,7 +50,7 @@ pub(super) struct Monitor {
     reaped_at: Duration,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
-    inheritance: PreRunBaseline,
+    pre_run_baseline: PreRunBaseline,
     /// Whether orphaned descendants are reparented to another process, which reaps them.
     loses_orphans: bool,
     /// The cgroup that is the command's alone.
@@ -65,13 +65,13 @@ pub(super) struct Monitor {
 
 impl Monitor {
     pub(super) fn new(
-        watch: SamplingLoop,
+        sampling: SamplingLoop,
         settings: &Settings,
         manifest: &Manifest,
         signals: Signals,
     ) -> Monitor {
         Monitor {
-            watch,
+            sampling,
             control: Control::default(),
             signals,
             root: manifest.main(),
@@ -83,7 +83,7 @@ impl Monitor {
             reaped_at: Duration::ZERO,
             ended: None,
             stop_waiting: false,
-            inheritance: PreRunBaseline { children: HashSet::new(), io: Io::default() },
+            pre_run_baseline: PreRunBaseline { children: HashSet::new(), io: Io::default() },
             loses_orphans: false,
             own_group: None,
             group: None,
@@ -94,7 +94,7 @@ impl Monitor {
 
     /// Records what could not be measured.
     pub(super) fn fault(&mut self, source: impl Into<FaultSource>, why: String) {
-        self.watch.fault(source, why);
+        self.sampling.fault(source, why);
     }
 
     /// Notes that this process is no child subreaper, and why.
@@ -107,11 +107,11 @@ impl Monitor {
 
     /// Adds the machine's hardware to the recording.
     pub(super) fn describe_machine(&mut self, manifest: Manifest, settings: &Settings) {
-        self.watch.describe_machine(manifest, settings);
+        self.sampling.describe_machine(manifest, settings);
     }
 
-    pub(super) fn take_inheritance(&mut self, inheritance: PreRunBaseline) {
-        self.inheritance = inheritance;
+    pub(super) fn take_pre_run_baseline(&mut self, pre_run_baseline: PreRunBaseline) {
+        self.pre_run_baseline = pre_run_baseline;
     }
 
     /// Uses the cgroup that was created for the command, or the one that it is in anyway.
@@ -125,19 +125,19 @@ impl Monitor {
 
     pub(super) fn take_inbox(&mut self, inbox: Option<Result<Inbox, record::Error>>) {
         if let Some(inbox) = inbox {
-            self.control.take_inbox(&mut self.watch, inbox);
+            self.control.take_inbox(&mut self.sampling, inbox);
         }
     }
 
     /// Lets the child exec the command.
     pub(super) fn start(&mut self, waiting: ForkedChild) -> Result<(), child::Error> {
-        self.watch.sample_before_exec();
-        let (host, pid) = (&self.watch.host, self.root.pid);
-        self.start = self.watch.collectors.processes.as_mut().map(|processes| {
+        self.sampling.sample_before_exec();
+        let (host, pid) = (&self.sampling.host, self.root.pid);
+        self.start = self.sampling.collectors.processes.as_mut().map(|processes| {
             processes.before_exec(host);
             Start::of(host, pid)
         });
-        self.executed = self.watch.now();
+        self.executed = self.sampling.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,
             Err(error) => {
@@ -148,21 +148,21 @@ impl Monitor {
                 return Err(error);
             }
         };
-        self.watch.schedule_from(self.executed);
+        self.sampling.schedule_from(self.executed);
         Ok(())
     }
 
     /// Monitors until the command has exited, and with `--wait-all` all its descendants.
-    pub(super) fn watch(&mut self) {
+    pub(super) fn sample_until_the_end(&mut self) {
         self.sample_before_the_first_tick();
         if self.has_exited_silently() && self.handle_signals() {
             return;
         }
         loop {
-            let time = self.watch.work();
+            let time = self.sampling.work();
             let woken = self.sleep_sampling_the_start(time);
             if woken.by_message {
-                self.control.receive(&mut self.watch);
+                self.control.receive(&mut self.sampling);
             }
             if woken.by_signal && self.handle_signals() {
                 return;
@@ -194,8 +194,8 @@ impl Monitor {
     /// Whether any process of the run is left, apart from those before it.
     fn has_children(&self) -> bool {
         wait::has_children()
-            && (self.inheritance.children.is_empty()
-                || !own::children(&self.watch.host).is_subset(&self.inheritance.children))
+            && (self.pre_run_baseline.children.is_empty()
+                || !own::children(&self.sampling.host).is_subset(&self.pre_run_baseline.children))
     }
 
     /// Sleeps until a signal or a control message arrives, at most so long.
@@ -222,7 +222,7 @@ impl Monitor {
             return;
         }
         if signal.number == libc::SIGWINCH {
-            self.watch.tell(LiveEvent::Resized);
+            self.sampling.tell(LiveEvent::Resized);
         }
         if self.ended.is_some() {
             // Only descendants are left, and a request to end is for us.

@@ -1,4 +1,4 @@
-//! Exited children: a last sample of each, then its exact account.
+//! Exited children: a last sample of each, then its exact counts.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -33,11 +33,11 @@ impl Monitor {
     /// Reaps every exited child.
     pub(super) fn reap(&mut self) {
         while let Some(pid) = wait::next_exited() {
-            if self.inheritance.children.remove(&pid) {
+            if self.pre_run_baseline.children.remove(&pid) {
                 self.reap_inherited_child(pid);
                 continue;
             }
-            let at = self.watch.now();
+            let at = self.sampling.now();
             let id = self.final_read(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
             let Some(id) = id else {
@@ -53,7 +53,7 @@ impl Monitor {
             self.reaped.add(&usage);
             self.reaped_at = at;
             let exit = Event::ended(id, Some(end), Some(usage));
-            self.watch.event(self.watch.now(), exit);
+            self.sampling.event(self.sampling.now(), exit);
         }
         self.stop_with_the_command();
     }
@@ -62,11 +62,11 @@ impl Monitor {
     fn reap_inherited_child(&mut self, pid: u32) {
         let mut buffer = Vec::new();
         let path = ProcPath::new(pid, "io");
-        let io = self.watch.host.proc.read(path.as_c_str(), &mut buffer).ok();
+        let io = self.sampling.host.proc.read(path.as_c_str(), &mut buffer).ok();
         match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
-            Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
+            Some(io) => self.pre_run_baseline.io = self.pre_run_baseline.io.and(&io),
             None => {
-                self.watch.fault(
+                self.sampling.fault(
                     FaultSource::Io,
                     format!("I/O of process {pid}, which is not part of this run, is included"),
                 );
@@ -82,25 +82,25 @@ impl Monitor {
         if pid == self.root.pid {
             self.expect_end(at);
             // All processes, for the last time with the command among them.
-            self.watch.take_tick();
+            self.sampling.take_tick();
             self.record_start_peak();
-            if let Some(processes) = &mut self.watch.collectors.processes {
+            if let Some(processes) = &mut self.sampling.collectors.processes {
                 processes.forget(pid);
             }
             return Some(self.root);
         }
-        let Some(processes) = &mut self.watch.collectors.processes else {
+        let Some(processes) = &mut self.sampling.collectors.processes else {
             return Some(ProcessId { pid, started: 0 });
         };
-        self.watch.tick.begin(at);
-        let id = processes.final_read(&self.watch.host, pid, &mut self.watch.tick);
-        self.watch.emit_tick();
+        self.sampling.tick.begin(at);
+        let id = processes.final_read(&self.sampling.host, pid, &mut self.sampling.tick);
+        self.sampling.emit_tick();
         id
     }
 
     /// Tells the collectors when the run ends with the command, as far as is known.
     fn expect_end(&mut self, at: Duration) {
-        let Collectors { processes, sockets, .. } = &mut self.watch.collectors;
+        let Collectors { processes, sockets, .. } = &mut self.sampling.collectors;
         let mut known = processes.iter().flat_map(ProcessCollector::alive);
         let is_alone = !self.wait_all && known.all(|id| id == self.root);
         if let Some(sockets) = sockets.as_mut().filter(|_| is_alone) {
@@ -117,7 +117,7 @@ impl Monitor {
             && self.job_control
             && signals::is_by_terminal(signal)
         {
-            self.watch.tell(LiveEvent::Suspended);
+            self.sampling.tell(LiveEvent::Suspended);
             signals::stop_self();
         }
     }

@@ -35,28 +35,28 @@ pub(super) struct Start {
     /// The highest mark so far, in bytes.
     peak: Option<u64>,
     /// The exit records of processes, where the kernel gives them.
-    accounts: Option<Taskstats>,
+    exit_records: Option<Taskstats>,
 }
 
 impl Start {
     /// Of a process that is about to exec the command.
     pub(super) fn of(host: &Host, pid: u32) -> Start {
-        let accounts = Taskstats::open(&host.sys).ok();
-        Start { pid, status: CachedFile::always(), buffer: Vec::new(), peak: None, accounts }
+        let exit_records = Taskstats::open(&host.sys).ok();
+        Start { pid, status: CachedFile::always(), buffer: Vec::new(), peak: None, exit_records }
     }
 
     /// Takes the exit records that have arrived: that of the command has its mark.
     fn listen(&mut self) {
         let (pid, peak) = (self.pid, &mut self.peak);
-        let heard = self.accounts.as_mut().map(|accounts| {
-            accounts.next(|account| {
-                if account.pid == pid {
-                    *peak = (*peak).max(account.peak_rss_bytes);
+        let heard = self.exit_records.as_mut().map(|exit_records| {
+            exit_records.next(|record| {
+                if record.pid == pid {
+                    *peak = (*peak).max(record.peak_rss_bytes);
                 }
             })
         });
         if matches!(heard, Some(Err(_))) {
-            self.accounts = None;
+            self.exit_records = None;
         }
     }
 
@@ -91,10 +91,10 @@ impl Monitor {
     /// Sleeps until a signal or a control message arrives, at most so long, and reads the mark
     /// meanwhile while the command starts.
     pub(super) fn sleep_sampling_the_start(&mut self, time: Duration) -> Woken {
-        let end = self.watch.now() + time;
+        let end = self.sampling.now() + time;
         while let Some(start) = &mut self.start {
             start.listen();
-            let is_listening = start.accounts.is_some();
+            let is_listening = start.exit_records.is_some();
             let since_exec = self.since_exec();
             if since_exec >= STARTING {
                 if !is_listening || since_exec >= LISTENING {
@@ -103,22 +103,22 @@ impl Monitor {
                 break;
             }
             self.read_start();
-            let left = end.saturating_sub(self.watch.now());
+            let left = end.saturating_sub(self.sampling.now());
             let woken = self.sleep(left.min(step(since_exec)));
-            if woken.by_signal || woken.by_message || self.watch.now() >= end {
+            if woken.by_signal || woken.by_message || self.sampling.now() >= end {
                 return woken;
             }
         }
-        self.sleep(end.saturating_sub(self.watch.now()))
+        self.sleep(end.saturating_sub(self.sampling.now()))
     }
 
     fn since_exec(&self) -> Duration {
-        self.watch.now().saturating_sub(self.executed)
+        self.sampling.now().saturating_sub(self.executed)
     }
 
     fn read_start(&mut self) {
         if let Some(start) = &mut self.start {
-            start.read(&self.watch.host);
+            start.read(&self.sampling.host);
         }
     }
 
@@ -128,8 +128,8 @@ impl Monitor {
         start.listen();
         let Some(peak) = start.peak else { return };
         let row = ProcessMemory { peak: Some(peak), ..ProcessMemory::default() };
-        self.watch.tick.begin(self.watch.now());
-        self.watch.tick.put(Entity::Process(self.root), &row);
-        self.watch.emit_tick();
+        self.sampling.tick.begin(self.sampling.now());
+        self.sampling.tick.put(Entity::Process(self.root), &row);
+        self.sampling.emit_tick();
     }
 }

@@ -43,7 +43,7 @@ pub(in crate::run) struct SessionCommand {
 
 impl SessionCommand {
     /// Completes the end of the run with what `wait4` reported; a command that still runs, or that
-    /// the program has reaped itself, has no account.
+    /// the program has reaped itself, has no counts.
     pub(in crate::run) fn close(&self, end: &mut RunEnd, now: Duration, control: &Control) {
         let since_exec = |at: Duration| at.saturating_sub(self.executed).as_secs_f64();
         end.task_clock_began_seconds = end.task_clock_seconds.map(|_| 0.0);
@@ -56,7 +56,8 @@ impl SessionCommand {
         end.why = None;
         end.exit = Some(exit);
         end.duration_seconds = since_exec(at);
-        end.measured_seconds = Some(since_exec(if end.left.is_empty() { at } else { now }));
+        end.measured_seconds =
+            Some(since_exec(if end.still_running.is_empty() { at } else { now }));
         end.final_counters = Some(Box::new(FinalCounters {
             reaped,
             io: self.io,
@@ -126,41 +127,41 @@ pub(super) fn begin(
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
     let mut collectors = Collectors::new(settings, sources.iter().copied());
     collectors.processes = processes;
-    let mut watch = SamplingLoop::new(host, zero, settings, &manifest, tick, collectors, writer);
+    let mut sampling = SamplingLoop::new(host, zero, settings, &manifest, tick, collectors, writer);
     if collects(SourceId::Sockets) && is_here(settings) {
-        let sockets = Sockets::begin(&watch.host, settings, SocketBaseline::Running);
-        watch.collectors.sockets = watch.or_fault(SourceId::Sockets, sockets);
+        let sockets = Sockets::begin(&sampling.host, settings, SocketBaseline::Running);
+        sampling.collectors.sockets = sampling.or_fault(SourceId::Sockets, sockets);
     }
     if let Some(clock) = task_clock {
-        watch.collectors.task_clock = watch.or_fault(SourceId::TaskClock, clock);
+        sampling.collectors.task_clock = sampling.or_fault(SourceId::TaskClock, clock);
     }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
-        watch.fault(missed.source.id, missed.why);
+        sampling.fault(missed.source.id, missed.why);
     }
     let orphans = "what orphaned descendants (daemons) used may be missing from what was reaped";
     let why = format!("{orphans}: a session is no child subreaper");
-    watch.fault(FaultSource::ChildSubreaper, why);
+    sampling.fault(FaultSource::ChildSubreaper, why);
     let mut control = Control::default();
     if let Some(inbox) = inbox {
-        control.take_inbox(&mut watch, inbox);
+        control.take_inbox(&mut sampling, inbox);
     }
-    watch.sample_before_exec();
-    let executed = watch.now();
+    sampling.sample_before_exec();
+    let executed = sampling.now();
     let before_exec = match waiting.exec() {
         Ok(before_exec) => before_exec,
         Err(error) => {
             wait::reap_now(pid);
             // Its thread must not write into a directory that is removed.
-            if let Some(writer) = watch.writer.take() {
+            if let Some(writer) = sampling.writer.take() {
                 writer.finish(executed, || false);
             }
             return Err(discard(error.into()));
         }
     };
-    watch.schedule_from(executed);
-    watch.describe_machine(manifest.clone(), settings);
+    sampling.schedule_from(executed);
+    sampling.describe_machine(manifest.clone(), settings);
     let monitor = AttachMonitor {
-        watch,
+        sampling,
         requests: Requests::Queue(queue),
         control,
         command: Some(SessionCommand { id, executed, before_exec, exit: None, io: None }),
@@ -170,7 +171,7 @@ pub(super) fn begin(
         connector: None,
         happened: Vec::new(),
         taskstats: None,
-        accounts: Vec::new(),
+        exit_records: Vec::new(),
         clocked_since: Some(Duration::ZERO),
         until: None,
         wait_all: settings.wait_all,
@@ -190,14 +191,14 @@ impl AttachMonitor {
     /// Takes the final counts of the command, which has just exited and was sampled.
     pub(in crate::run) fn reap_command(&mut self) {
         let Some(command) = &mut self.command else { return };
-        let (id, at) = (command.id, self.watch.now());
+        let (id, at) = (command.id, self.sampling.now());
         // A zombie's counters include those of the children it has reaped.
         let mut buffer = Vec::new();
         let path = ProcPath::new(id.pid, "io");
-        let io = self.watch.host.proc.read(path.as_c_str(), &mut buffer).ok();
+        let io = self.sampling.host.proc.read(path.as_c_str(), &mut buffer).ok();
         command.io =
             io.and_then(|bytes| parse::io::parse(bytes).ok()).map(|io| io.less(&PreExecUsage::IO));
-        if let Some(processes) = &mut self.watch.collectors.processes {
+        if let Some(processes) = &mut self.sampling.collectors.processes {
             processes.forget(id.pid);
         }
         // The program may have reaped it itself, or ignore SIGCHLD.
@@ -207,10 +208,10 @@ impl AttachMonitor {
         });
         command.exit = reaped.map(|(end, usage)| (end, at, usage));
         let (end, usage) = reaped.unzip();
-        self.watch.event(at, Event::ended(id, end, usage));
+        self.sampling.event(at, Event::ended(id, end, usage));
         if reaped.is_none() {
             let why = format!("process {} was reaped by the program that started it", id.pid);
-            self.watch.fault(SourceId::Process, why);
+            self.sampling.fault(SourceId::Process, why);
         }
     }
 }

@@ -184,7 +184,7 @@ impl Session {
             let (options, owner) =
                 (AttachOptions { what, time: None }, ProcessOwner::Session(queue));
             let (monitor, manifest) = attach::begin(&options, &settings, owner, warnings)?;
-            let begun = Begun::of(&manifest, monitor.watch.directory(), None);
+            let begun = Begun::of(&manifest, monitor.sampling.directory(), None);
             Ok((monitor, begun))
         })
     }
@@ -200,7 +200,7 @@ impl Session {
         Session::start(move |queue, warnings| {
             let (monitor, manifest) =
                 command::begin(&command, &settings, &original, queue, warnings)?;
-            let directory = monitor.watch.directory();
+            let directory = monitor.sampling.directory();
             let begun = Begun::of(&manifest, directory, Some(manifest.pid));
             Ok((monitor, begun))
         })

@@ -21,7 +21,7 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     if run.tree.total == 0 {
         return Figure::unknown(STAT, missing(run, NO_PROCESS_SAMPLED));
     }
-    let value = run.helpers.cpu_without_helpers(run.tree.cpu_of_alive());
+    let value = run.helpers.cpu_without_helpers(run.tree.cpu_of_live_processes());
     if let Some((clock, began)) = run.attached_clock() {
         return clocked(run, value, clock, began);
     }
@@ -50,7 +50,7 @@ pub(super) fn main_and_others(run: &Accumulator, sampled: f64, all: &Figure) -> 
     if run.tree.total <= 1 && !run.may_miss_processes() {
         return (all.clone(), Figure::exact(0.0, "there was no other process"));
     }
-    let others = (run.tree.cpu_of_alive() - sampled).max(0.0);
+    let others = (run.tree.cpu_of_live_processes() - sampled).max(0.0);
     let upper = |other: f64| all.upper.map(|upper| (upper - other).max(0.0));
     let figure = |sampled: f64, other: f64| {
         let upper = upper(other).map(|upper| upper.max(sampled));

@@ -4,7 +4,7 @@ use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::evidence::{MemoryBounds, MemoryEvidence, MemoryMeans, MemoryOwner};
 use super::super::figure::Figure;
-use super::{NO_PROCESS_SAMPLED, group, is_attached, missing, not_sampled, reaped};
+use super::{NO_PROCESS_SAMPLED, cgroup, is_attached, missing, not_sampled, reaped};
 
 /// Peak memory.
 pub(super) fn peak(run: &Accumulator) -> Figure {
@@ -15,7 +15,7 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
 pub(super) fn mean(run: &Accumulator) -> Figure {
     let (tree, duration) = (&run.tree, run.duration());
     evidence(run).mean(&MemoryMeans {
-        cgroup: group::memory_mean(run),
+        cgroup: cgroup::memory_mean(run),
         shared_once: tree.mean.until(duration),
         rss_sum: tree.mean_rss.until(duration),
         why_nothing: missing(run, not_sampled(run)),
@@ -34,7 +34,7 @@ fn evidence(run: &Accumulator) -> MemoryEvidence<'_> {
         pss_sum: tree.combined.pss,
         rss_sum: tree.combined.rss,
         bounds: bounds(run, tree.upper_bound(reaped(run).largest_rss_bytes as f64)),
-        cgroup: group::memory(run),
+        cgroup: cgroup::memory(run),
         why_nothing: missing(run, NO_PROCESS_SAMPLED),
     }
 }

@@ -1,8 +1,8 @@
 //! The figures of a run, each with its method, bounds and source.
 
 mod attached_run;
+mod cgroup;
 mod gpus;
-mod group;
 pub(super) mod memory;
 mod network;
 mod parts;
@@ -60,12 +60,12 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::IoReadCalls, io(run, |io| io.read_calls));
     put(FigureId::IoWriteCalls, io(run, |io| io.write_calls));
     let sampled = io(run, |io| io.storage_read_bytes);
-    put(FigureId::IoStorageRead, group::storage(run, |io| io.read, sampled));
+    put(FigureId::IoStorageRead, cgroup::storage(run, |io| io.read, sampled));
     let sampled = io(run, |io| io.storage_written_bytes);
-    put(FigureId::IoStorageWritten, group::storage(run, |io| io.written, sampled));
+    put(FigureId::IoStorageWritten, cgroup::storage(run, |io| io.written, sampled));
     put(FigureId::NetworkSent, network::sent(run));
     put(FigureId::NetworkReceived, network::received(run));
-    let alive = run.tree.events_of_alive();
+    let alive = run.tree.events_of_live_processes();
     put(FigureId::PageFaultsMajor, counted(run, |ended| ended.major_faults, alive.faults_major));
     put(FigureId::PageFaultsMinor, counted(run, |ended| ended.minor_faults, alive.faults_minor));
     put(
@@ -75,8 +75,8 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     let switches = counted(run, |ended| ended.involuntary_switches, alive.switches_involuntary);
     put(FigureId::ContextSwitchesInvoluntary, switches);
     add_gauge_peaks(&mut figures, FigureScope::Run, run, gauge_peaks, not_sampled(run));
-    figures.extend(group::swap_peak(run).map(|swap| (FigureId::SwapPeak, swap)));
-    group::add(run, &mut figures);
+    figures.extend(cgroup::swap_peak(run).map(|swap| (FigureId::SwapPeak, swap)));
+    cgroup::add(run, &mut figures);
     gpus::add(run, &mut figures);
     network::add(run, &mut figures);
     within_the_run(run, &mut figures);
@@ -140,7 +140,7 @@ fn ended(run: &Accumulator) -> Usage {
 
 /// What was reaped, with what `weigh mark` and `weigh phase` used.
 pub(super) fn reaped(run: &Accumulator) -> Usage {
-    run.final_counters().map_or(run.reaped, |account| account.reaped)
+    run.final_counters().map_or(run.reaped, |counters| counters.reaped)
 }
 
 /// All CPU time: the kernel's counter, or what was reaped and what is still alive.
@@ -150,11 +150,12 @@ fn cpu_time(run: &Accumulator) -> Figure {
 
 /// All CPU time, by the best evidence there is. What helpers used while they exited is still in it.
 fn cpu_time_with_helper_exits(run: &Accumulator) -> Figure {
-    if let Some(figure) = group::cpu_time(run) {
+    if let Some(figure) = cgroup::cpu_time(run) {
         return figure;
     }
-    let reaped_and_alive =
-        run.helpers.cpu_without_helpers(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
+    let reaped_and_alive = run
+        .helpers
+        .cpu_without_helpers(reaped(run).cpu_seconds() + run.tree.cpu_of_live_processes());
     if is_attached(run) {
         return attached_run::cpu_time(run);
     }
@@ -203,7 +204,7 @@ fn cpu_time_with_helper_exits(run: &Accumulator) -> Figure {
 
 /// The kernel splits the exact sum by what it found running at its clock ticks.
 fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
-    if let Some(figures) = group::user_and_system(run) {
+    if let Some(figures) = cgroup::user_and_system(run) {
         return figures;
     }
     if is_attached(run) {
@@ -231,8 +232,8 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
         // Only the sum is counted: what ran between two clock ticks may be either.
         let upper = cpu.upper.map(|upper| upper.max(scaled));
         let source = "wait4, split by the kernel's clock ticks";
-        let mut figure = Figure::between(scaled, Method::Estimated, 0.0, upper, source)
-            .from_final_counters();
+        let mut figure =
+            Figure::between(scaled, Method::Estimated, 0.0, upper, source).from_final_counters();
         figure.reason = cpu.upper.is_none().then(|| cpu.reason.clone()).flatten();
         figure
     };
@@ -256,7 +257,7 @@ pub(super) fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
 }
 
 fn cores_peak(run: &Accumulator, mean: &Figure) -> Figure {
-    let source = match (run.clock, run.group.cpu.usage) {
+    let source = match (run.clock, run.cgroup.cpu.usage) {
         (Some(_), _) => "perf task-clock between ticks",
         (None, Some(_)) => "cgroup cpu.stat between ticks",
         (None, None) => "/proc/PID/stat",
@@ -269,7 +270,7 @@ fn cores_peak(run: &Accumulator, mean: &Figure) -> Figure {
 /// Without a counter of the kernel for the whole run it is from clock ticks of `/proc/PID/stat`:
 /// one of them in a short window may overstate it. A peak is never below the mean.
 pub(super) fn least_cores(run: &Accumulator, peak: f64, mean: Option<f64>) -> f64 {
-    match run.clock.is_none() && run.group.cpu.usage.is_none() {
+    match run.clock.is_none() && run.cgroup.cpu.usage.is_none() {
         true => mean.unwrap_or(0.0).min(peak).max(0.0),
         false => peak,
     }
@@ -298,7 +299,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     if is_attached(run) {
         return attached_run::io(run, of);
     }
-    let alive = of(&Io::of_counts(run.tree.io_of_alive())) as f64;
+    let alive = of(&Io::of_counts(run.tree.io_of_live_processes())) as f64;
     match run.final_counters() {
         Some(account) => match &account.io {
             Some(reaped) => {

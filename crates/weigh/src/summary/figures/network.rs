@@ -75,7 +75,7 @@ fn of_connections(run: &Accumulator, owned: Option<u64>, unowned: Option<u64>) -
     }
     // Requested with the command's cgroup, and not available.
     if let Some(why) =
-        run.group.sampled_at.and_then(|_| run.manifest.absent.get(SourceId::Packets.name()))
+        run.cgroup.sampled_at.and_then(|_| run.manifest.absent.get(SourceId::Packets.name()))
     {
         reasons.push(format!("packets were not counted: {why}"));
     }

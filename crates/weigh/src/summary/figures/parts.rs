@@ -139,8 +139,9 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
         None => Figure::unknown(meminfo, &why(SourceId::Memory)),
     };
     figures.insert(FigureId::MemoryUsedMean, mean);
-    for (device, growth) in run.node.devices() {
-        figures.insert(device.id, delta(growth, device.source, &why(device.collector)));
+    for figure in run.node.device_figures() {
+        let why = figure.collector().map_or_else(|| otherwise.to_owned(), why);
+        figures.insert(figure.id, delta(&figure.deltas, &figure.source(), &why));
     }
     let energy = energy(run, &why(SourceId::Energy));
     figures.insert(FigureId::EnergyRun, energy_of_run(run, cpu, &energy));

@@ -24,9 +24,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::super::cgroup::CgroupUsage;
 use super::super::core_time::CoreShares;
 use super::super::figure::Method;
-use super::super::group::CgroupUsage;
 use super::super::node::Node;
 use super::super::{Summary, Tool};
 use super::gpus::{UsedGpus, used_gpus};
@@ -117,7 +117,7 @@ struct BottleneckEvidence {
     has_swapped: bool,
     gpus: Option<UsedGpus>,
     /// Whether the time spent waiting is that of its own cgroup.
-    is_of_group: bool,
+    is_of_cgroup: bool,
 }
 
 impl BottleneckEvidence {
@@ -151,7 +151,7 @@ impl BottleneckEvidence {
     }
 
     fn everything(&self) -> &'static str {
-        if self.is_of_group {
+        if self.is_of_cgroup {
             "everything in its cgroup that had work"
         } else {
             "everything on the machine that had work"
@@ -271,7 +271,7 @@ impl BottleneckEvidence {
             "cpu_waited_share": self.cpu_waited,
             "memory_waited_share": self.memory_waited,
             "storage_waited_share": self.storage_waited,
-            "waited_of": if self.is_of_group { "cgroup" } else { "machine" },
+            "waited_of": if self.is_of_cgroup { "cgroup" } else { "machine" },
             "gpu_busy_ratio": self.gpus.as_ref().map(|gpus| gpus.busy),
         });
         if let Value::Object(numbers) = numbers { numbers } else { Map::new() }
@@ -284,12 +284,12 @@ pub(in crate::summary) fn of(
     manifest: &Manifest,
     shares: Option<CoreShares>,
     node: &Node,
-    group: &CgroupUsage,
+    cgroup: &CgroupUsage,
 ) -> Option<Bottleneck> {
     if manifest.is_merged() {
         return None;
     }
-    let evidence = evidence(summary, manifest, shares, node, group);
+    let evidence = evidence(summary, manifest, shares, node, cgroup);
     let kind = evidence.decide();
     let mut clauses = evidence.clauses(kind);
     let is_known = !matches!(kind, BottleneckKind::TooShort | BottleneckKind::Unknown);
@@ -316,12 +316,12 @@ fn evidence(
     manifest: &Manifest,
     shares: Option<CoreShares>,
     node: &Node,
-    group: &CgroupUsage,
+    cgroup: &CgroupUsage,
 ) -> BottleneckEvidence {
     let machine = &summary.parts.system.figures;
     let own = value(summary, FigureId::CpuTime).zip(machine.value(FigureId::CpuTime));
-    let is_of_group = group.waiting.io.share().is_some();
-    let waiting = if is_of_group { &group.waiting } else { &node.waiting };
+    let is_of_cgroup = cgroup.waiting.io.share().is_some();
+    let waiting = if is_of_cgroup { &cgroup.waiting } else { &node.waiting };
     let (read, written) = (FigureId::IoStorageRead, FigureId::IoStorageWritten);
     let storage = value(summary, read).zip(value(summary, written));
     BottleneckEvidence {
@@ -337,7 +337,7 @@ fn evidence(
         storage_bytes: storage.map(|(read, written)| read + written),
         has_swapped: has_swapped(node).is_some(),
         gpus: used_gpus(summary),
-        is_of_group,
+        is_of_cgroup,
     }
 }
 
@@ -464,7 +464,7 @@ mod tests {
         let pressed = BottleneckEvidence {
             memory_waited: Some(0.4),
             has_swapped: true,
-            is_of_group: true,
+            is_of_cgroup: true,
             ..full
         };
         assert_eq!(

@@ -10,7 +10,7 @@ mod pressure;
 
 use serde_json::{Map, Value, json};
 
-use super::group::CgroupUsage;
+use super::cgroup::CgroupUsage;
 use super::memory_growth::SteadyGrowth;
 use super::node::Node;
 use super::{Finding, NamedProcess, Severity, Summary};
@@ -37,7 +37,7 @@ pub(super) fn of(
     expected_cores: Option<f64>,
     killing: Option<Killing>,
     node: &Node,
-    group: &CgroupUsage,
+    cgroup: &CgroupUsage,
     growth: Option<SteadyGrowth>,
 ) -> Vec<Finding> {
     let for_memory = killing.and_then(|killing| killed_for_memory(summary, &killing));
@@ -57,8 +57,8 @@ pub(super) fn of(
     ]
     .into_iter()
     .flatten()
-    .chain(pressure::of(summary, node, group))
-    .chain(gpus::of(summary, node, group))
+    .chain(pressure::of(summary, node, cgroup))
+    .chain(gpus::of(summary, node, cgroup))
     .collect()
 }
 
@@ -174,7 +174,7 @@ fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
 }
 
 fn exited_counts(summary: &Summary) -> Option<Finding> {
-    let left = &summary.processes.left;
+    let left = &summary.processes.still_running;
     // A user who stops monitoring knows that the processes keep running.
     if left.is_empty() || !matches!(summary.run.stopped, None | Some(StopReason::Ended)) {
         return None;
@@ -189,7 +189,7 @@ fn exited_counts(summary: &Summary) -> Option<Finding> {
         "run.left_behind",
         Severity::Warning,
         format!("Still running after the end: {}.", named.join(", ")),
-        json!({"pids": left.iter().map(|left| left.pid).collect::<Vec<_>>()}),
+        json!({"pids": left.iter().map(|process| process.pid).collect::<Vec<_>>()}),
         "What they use from now on is not counted; --wait-all waits for them.",
     )
 }

@@ -6,8 +6,8 @@
 
 use serde_json::json;
 
+use super::super::cgroup::{CgroupUsage, PressureTime};
 use super::super::counter_delta::CounterDelta;
-use super::super::group::{CgroupUsage, PressureTime};
 use super::super::node::Node;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding, value, with_slurm};
@@ -41,12 +41,12 @@ const THROTTLED_PERIODS: f64 = 0.1;
 const THROTTLED_SECONDS: f64 = 1.0;
 
 /// Everything that slowed the run down.
-pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Finding> {
+pub(super) fn of(summary: &Summary, node: &Node, cgroup: &CgroupUsage) -> Vec<Finding> {
     if summary.run.measured() < LONG_ENOUGH {
         return Vec::new();
     }
-    let pressed = Pressed { summary, node: &node.waiting, group: &group.waiting };
-    [pressed.memory(), swapping(node), pressed.io(), pressed.cpu(), quota(group), too_hot(node)]
+    let pressed = Pressed { summary, node: &node.waiting, cgroup: &cgroup.waiting };
+    [pressed.memory(), swapping(node), pressed.io(), pressed.cpu(), quota(cgroup), too_hot(node)]
         .into_iter()
         .flatten()
         .collect()
@@ -55,14 +55,14 @@ pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Fin
 struct Pressed<'a> {
     summary: &'a Summary,
     node: &'a PressureTime,
-    group: &'a PressureTime,
+    cgroup: &'a PressureTime,
 }
 
 /// How long some task waited, what part of the time that is, and where.
 struct Waited {
     seconds: f64,
     share: f64,
-    is_of_group: bool,
+    is_of_cgroup: bool,
 }
 
 impl Waited {
@@ -75,22 +75,22 @@ impl Waited {
     }
 
     fn place(&self) -> &'static str {
-        if self.is_of_group { "in its cgroup" } else { "on the machine" }
+        if self.is_of_cgroup { "in its cgroup" } else { "on the machine" }
     }
 
     fn evidence(&self) -> serde_json::Value {
-        let of = if self.is_of_group { "cgroup" } else { "machine" };
+        let of = if self.is_of_cgroup { "cgroup" } else { "machine" };
         json!({"waited_seconds": self.seconds, "share": self.share, "of": of})
     }
 }
 
 impl Pressed<'_> {
     fn waited(&self, of: fn(&PressureTime) -> &CounterDelta, least: f64) -> Option<Waited> {
-        let known = |waiting, is_of_group| {
+        let known = |waiting, is_of_cgroup| {
             let rise = of(waiting);
-            Some(Waited { seconds: rise.total()?, share: rise.share()?, is_of_group })
+            Some(Waited { seconds: rise.total()?, share: rise.share()?, is_of_cgroup })
         };
-        let waited = known(self.group, true).or_else(|| known(self.node, false))?;
+        let waited = known(self.cgroup, true).or_else(|| known(self.node, false))?;
         Some(waited).filter(|waited| waited.share >= least)
     }
 
@@ -136,7 +136,7 @@ impl Pressed<'_> {
         let waited = self.waited(|waiting| &waiting.cpu, CPU_SOME)?;
         let machine = &self.summary.parts.system.figures;
         let busy = machine.get(FigureId::CpuUtilizationMean).and_then(|share| share.value);
-        if !waited.is_of_group && busy.is_none_or(|busy| busy < BUSY) {
+        if !waited.is_of_cgroup && busy.is_none_or(|busy| busy < BUSY) {
             return None;
         }
         let used = value(self.summary, FigureId::CpuCoresMean)?;
@@ -175,8 +175,8 @@ impl Pressed<'_> {
         let share = share.map(|(own, all)| own / all);
         let has_its_cores = used >= OWN_SHARE * self.summary.host.cores_allowed;
         match share {
-            _ if waited.is_of_group && has_its_cores => PressureCause::Own,
-            Some(share) if share >= OWN_SHARE && !waited.is_of_group => PressureCause::Own,
+            _ if waited.is_of_cgroup && has_its_cores => PressureCause::Own,
+            Some(share) if share >= OWN_SHARE && !waited.is_of_cgroup => PressureCause::Own,
             Some(share) if share < OTHERS_SHARE => PressureCause::Others,
             _ => PressureCause::Shared,
         }
@@ -227,8 +227,8 @@ fn swapping(node: &Node) -> Option<Finding> {
     )
 }
 
-fn quota(group: &CgroupUsage) -> Option<Finding> {
-    let throttling = &group.throttling;
+fn quota(cgroup: &CgroupUsage) -> Option<Finding> {
+    let throttling = &cgroup.throttling;
     let (periods, throttled) = (throttling.periods?, throttling.throttled_periods?);
     let waited = throttling.throttled?;
     let share = throttled as f64 / periods.max(1) as f64;

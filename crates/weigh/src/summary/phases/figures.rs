@@ -188,7 +188,7 @@ fn clock_ahead(window: &PhaseWindow, usage: &Usage) -> Option<f64> {
 
 fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
     let reaped = usage.cpu_seconds();
-    let clock = window.account.as_ref().and_then(|account| account.task_clock_seconds);
+    let clock = window.account.as_ref().and_then(|counters| counters.task_clock_seconds);
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
         return CpuEvidence::Wait4 { reaped, orphans_are_lost: false, sampled_more: None }
             .figure("wait4 of its command")
@@ -241,7 +241,7 @@ pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &PhaseWindow) -> &'a
 }
 
 fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
-    if let Some(io) = window.account.as_ref().and_then(|account| account.io) {
+    if let Some(io) = window.account.as_ref().and_then(|counters| counters.io) {
         return exact_or_at_least(window, io.counts()[which] as f64, "/proc/self/io of its parent");
     }
     let source = "/proc/PID/io, summed";

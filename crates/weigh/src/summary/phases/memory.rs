@@ -14,7 +14,7 @@ pub(super) fn reaped_size(window: &PhaseWindow) -> Option<(f64, bool)> {
     // The code until exec itself takes a few pages more.
     const A_FEW_PAGES: u64 = 256 << 10;
     let size = window.usage?.largest_rss_bytes;
-    let before = window.account.map_or(0, |account| account.rss_before_exec_bytes + A_FEW_PAGES);
+    let before = window.account.map_or(0, |counters| counters.rss_before_exec_bytes + A_FEW_PAGES);
     Some((size as f64, size > before))
 }
 

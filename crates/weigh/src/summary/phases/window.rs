@@ -61,7 +61,7 @@ impl PhasePeaks {
 
     /// Adds a sample.
     pub(crate) fn add(&mut self, extremes: &PhaseProcessSample, at: f64) {
-        extremes.sums.raise_part_peaks(&mut self.gauge_peaks, at);
+        extremes.sums.raise_peaks_of_parts(&mut self.gauge_peaks, at);
         if let Some(largest) = extremes.largest_process {
             match extremes.is_largest_now() {
                 true => self.largest_process.add(largest as f64, at),

@@ -14,8 +14,8 @@ mod work;
 
 use serde_json::json;
 
+use super::super::cgroup::CgroupUsage;
 use super::super::gpus::GpuSummary;
-use super::super::group::CgroupUsage;
 use super::super::node::Node;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding};
@@ -39,7 +39,7 @@ const POWER_SHARE: f64 = 0.5;
 const MAX_NAMED: usize = 5;
 
 /// All findings on GPUs.
-pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Finding> {
+pub(super) fn of(summary: &Summary, node: &Node, cgroup: &CgroupUsage) -> Vec<Finding> {
     // Programs that are monitored by name were given no GPUs.
     if matches!(summary.run.target, Some(Target::Programs { .. })) {
         return Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Fin
     let long = |least: f64| summary.run.measured() >= least;
     [
         gpus.idle(summary).filter(|_| long(LONG_ENOUGH)),
-        gpus.waited(summary, node, group),
+        gpus.waited(summary, node, cgroup),
         gpus.nearly_full(),
         gpus.thermally_throttled().filter(|_| long(LONG_ENOUGH)),
         gpus.power_throttled().filter(|_| long(LONG_ENOUGH)),

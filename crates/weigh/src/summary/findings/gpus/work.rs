@@ -3,8 +3,8 @@
 use crate::catalog::FigureId;
 use serde_json::json;
 
+use super::super::super::cgroup::CgroupUsage;
 use super::super::super::gpus::GpuSummary;
-use super::super::super::group::CgroupUsage;
 use super::super::super::node::Node;
 use super::super::super::{Finding, Severity, Summary};
 use super::super::pressure::IO_FULL;
@@ -63,7 +63,7 @@ impl RunGpus<'_> {
         &self,
         summary: &Summary,
         node: &Node,
-        group: &CgroupUsage,
+        cgroup: &CgroupUsage,
     ) -> Option<Finding> {
         let has_memory =
             |gpu: &&GpuSummary| gpu.processes.iter().any(|user| user.memory_peak_bytes > Some(0));
@@ -76,7 +76,7 @@ impl RunGpus<'_> {
             return None;
         }
         let cores = value(summary, FigureId::CpuCoresMean);
-        let stalled = group.waiting.io.share().or(node.waiting.io.share());
+        let stalled = cgroup.waiting.io.share().or(node.waiting.io.share());
         let (why, advice) = reason(summary, cores, stalled);
         let whose = if gpus.len() == 1 { "The GPU" } else { "The GPUs" };
         let were = if gpus.len() == 1 { "was" } else { "were" };

@@ -24,7 +24,7 @@ fn is_attached(run: &Accumulator) -> bool {
 
 /// The baseline of an existing cgroup is its counters when weigh attaches.
 fn counter(run: &Accumulator, source: &str) -> String {
-    if run.group.is_own() { source.to_owned() } else { format!("{source} since weigh attached") }
+    if run.cgroup.is_own() { source.to_owned() } else { format!("{source} since weigh attached") }
 }
 
 /// A counter of the cgroup: exact when it was read after everything else.
@@ -77,12 +77,12 @@ pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
 /// The kernel splits the exact sum by what it found running at its clock ticks. For a command,
 /// `wait4` is finer.
 pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
-    if run.group.is_own() {
+    if run.cgroup.is_own() {
         return None;
     }
-    let (user, system) = run.group.cpu.user.zip(run.group.cpu.system)?;
+    let (user, system) = run.cgroup.cpu.user.zip(run.cgroup.cpu.system)?;
     let reason = why_not_to_the_end(run);
-    let upper = run.group.cpu.usage.filter(|_| reason.is_none());
+    let upper = run.cgroup.cpu.usage.filter(|_| reason.is_none());
     let figure = |part: f64| {
         let upper = upper.map(|all| all.max(part));
         let figure = Figure::between(part, Method::Estimated, 0.0, upper, &counter(run, CPU));
@@ -93,7 +93,7 @@ pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
 
 /// What the kernel counted of the memory of the cgroup, unless processes have left it.
 pub(super) fn memory(run: &Accumulator) -> Option<CgroupMemory<'_>> {
-    let (group, not_final) = (&run.group, why_not_to_the_end(run));
+    let (group, not_final) = (&run.cgroup, why_not_to_the_end(run));
     if run.left_its_group() {
         return None;
     }
@@ -108,13 +108,13 @@ pub(super) fn memory(run: &Accumulator) -> Option<CgroupMemory<'_>> {
 
 /// The memory of a cgroup that weigh attached to, over time.
 pub(super) fn memory_mean(run: &Accumulator) -> Option<f64> {
-    run.group.mean.until(run.duration()).filter(|_| is_attached(run))
+    run.cgroup.mean.until(run.duration()).filter(|_| is_attached(run))
 }
 
 /// Swap of the cgroup.
 pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
-    let value = run.group.swap.value.filter(|_| is_attached(run))?;
-    let at = run.group.swap.at;
+    let value = run.cgroup.swap.value.filter(|_| is_attached(run))?;
+    let at = run.cgroup.swap.at;
     let source = "cgroup memory.swap.current (v1: memory.stat total_swap)";
     Some(Figure::sampled(value, source).at(at).because(SHORT))
 }
@@ -125,7 +125,7 @@ pub(super) fn storage(
     of: fn(&GroupIo) -> Option<u64>,
     sampled: Figure,
 ) -> Figure {
-    let count = of(&run.group.io).filter(|_| !run.left_its_group());
+    let count = of(&run.cgroup.io).filter(|_| !run.left_its_group());
     let Some(count) = count.map(|count| count as f64) else { return sampled };
     match run.reason(FaultSource::Group(Scope::Cgroup, GroupIo::GROUP)) {
         None => counted(run, count, &counter(run, IO)),
@@ -139,7 +139,7 @@ pub(super) fn storage(
 
 /// Figures that only cgroups have.
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
-    let group = &run.group;
+    let group = &run.cgroup;
     if group.sampled_at.is_none() && !is_attached(run) {
         return;
     }
