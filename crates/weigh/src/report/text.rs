@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use super::style::{BOLD, DIM, GREEN, RED, YELLOW};
+use super::style::{BOLD, DIM, GREEN, LABEL_END, RED, YELLOW};
 pub use super::style::{COLUMNS, Style};
 use crate::catalog::FigureId;
 use crate::quantity;

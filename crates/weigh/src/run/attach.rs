@@ -594,7 +594,7 @@ impl AttachMonitor {
     fn end_now(&mut self, why: StopReason) -> RunEnd {
         let now = self.sampling.now();
         let processes = self.sampling.collectors.processes.as_ref();
-        let left = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
+        let still_running = processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect();
         let may_miss_processes = processes.is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.sampling.read_task_clock();
         let mut end = RunEnd {
@@ -604,7 +604,7 @@ impl AttachMonitor {
             measured_seconds: None,
             task_clock_seconds,
             task_clock_began_seconds: self.clocked_since.map(|at| at.as_secs_f64()),
-            left,
+            still_running,
             may_miss_processes,
             monitor_cpu_seconds: own::usage().cpu_seconds(),
             final_counters: None,

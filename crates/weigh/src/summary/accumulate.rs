@@ -119,7 +119,7 @@ impl Accumulator {
             reaped: Usage::default(),
             reaping: Reaping::default(),
             node: Node::default(),
-            ccgroup: CgroupUsage::of(manifest.target.is_none()),
+            cgroup: CgroupUsage::of(manifest.target.is_none()),
             gpus: GpuAccumulator::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
