@@ -210,8 +210,7 @@ impl Table {
 
     /// The column of a metric.
     pub fn column(&self, metric: &Metric) -> Option<&Column> {
-        let is_it = |one: &&Metric| (one.group, one.field) == (metric.group, metric.field);
-        self.columns.get(self.metrics.iter().position(is_it)?)
+        self.columns.get(self.metrics.iter().position(|one| *one == metric)?)
     }
 
     /// One group of values of a row.

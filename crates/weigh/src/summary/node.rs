@@ -84,10 +84,11 @@ impl DeviceFigure {
             Scope::Disk => {
                 "/proc/diskstats, summed over disks without the volumes on top of them".to_owned()
             }
-            scope => {
-                let each = scope.name_column().unwrap_or("device");
-                format!("{}, summed over {each}s", self.counter.source)
-            }
+            Scope::IbPort => format!(
+                "/sys/class/infiniband/DEVICE/ports/PORT/{}, summed over ports",
+                self.counter.source
+            ),
+            _ => format!("{}, summed", self.counter.source),
         }
     }
 
