@@ -218,6 +218,10 @@ figures! {
     /// IP packets that the run received.
     NetworkPacketsReceived "network_packets_received" One Sum [Run] "Network packets received";
 
+    /// Packets that the machine's network devices received and dropped for lack of buffers.
+    NetworkDropped "network_packets_dropped" One Sum [System] "Network packets dropped"
+        over NetworkTraffic.dropped_received;
+
     /// Bytes that the machine's InfiniBand, RoCE and Omni-Path ports received.
     InfinibandReceived "infiniband_received_bytes" Bytes Sum [System] "InfiniBand received"
         over PortTraffic.received;
