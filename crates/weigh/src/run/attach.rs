@@ -502,7 +502,7 @@ impl AttachMonitor {
                     signals::stop_self();
                 }
                 Request::Control(message) => {
-                    self.control.handle(&mut self.sampling, vec![*message])
+                    self.control.handle(&mut self.sampling, vec![*message]);
                 }
                 Request::Snapshot(answer) => {
                     self.sampling.take_tick();

@@ -131,7 +131,7 @@ impl Figure {
     }
 
     /// The same, from the counters at the end alone.
-    pub(super) fn from_final_counters(mut self) -> Figure {
+    pub(super) fn of_final_counters(mut self) -> Figure {
         self.is_from_final_counters = true;
         self
     }

@@ -176,7 +176,7 @@ fn cpu_time_with_helper_exits(run: &Accumulator) -> Figure {
             has_auto_reaped_children: run.children_were_auto_reaped() == Some(true),
         }
         .figure("wait4, perf task-clock")
-        .from_final_counters(),
+        .of_final_counters(),
         None => {
             let why = run.reason(SourceId::TaskClock).unwrap_or(match run.manifest.is_merged() {
                 true => "the task clocks of several machines cannot be merged",
@@ -195,7 +195,7 @@ fn cpu_time_with_helper_exits(run: &Accumulator) -> Figure {
                     .because(&format!("auto-reaped children are in it as last sampled; {why}")),
                 None => evidence
                     .figure("wait4")
-                    .from_final_counters()
+                    .of_final_counters()
                     .because(&format!("auto-reaped children are not included; {why}{orphans}")),
             }
         }
@@ -213,7 +213,7 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     let reaped = run.helpers.usage_without_helpers(&reaped(run));
     let total = reaped.cpu_seconds();
     let (Some(value), true) = (cpu.value, total > 0.0) else {
-        let unknown = Figure::unknown("wait4", NO_END).from_final_counters();
+        let unknown = Figure::unknown("wait4", NO_END).of_final_counters();
         return (unknown.clone(), unknown);
     };
     let missing = (value - total).max(0.0);
@@ -223,7 +223,7 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
         let figure = |part: f64| Figure {
             lower: Some(part),
             upper: Some(part + missing),
-            ..Figure::unknown("wait4", reason).from_final_counters()
+            ..Figure::unknown("wait4", reason).of_final_counters()
         };
         return (figure(reaped.user_seconds), figure(reaped.system_seconds));
     }
@@ -233,7 +233,7 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
         let upper = cpu.upper.map(|upper| upper.max(scaled));
         let source = "wait4, split by the kernel's clock ticks";
         let mut figure =
-            Figure::between(scaled, Method::Estimated, 0.0, upper, source).from_final_counters();
+            Figure::between(scaled, Method::Estimated, 0.0, upper, source).of_final_counters();
         figure.reason = cpu.upper.is_none().then(|| cpu.reason.clone()).flatten();
         figure
     };
@@ -320,7 +320,7 @@ fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: u64) -> Figure {
     let count = run.helpers.count_without_helpers((of(&ended(run)) + alive) as f64, of);
     let figure = match run.final_counters() {
         _ if is_attached(run) => attached_run::counted(run, count),
-        None => Figure::unknown("wait4", NO_END).from_final_counters(),
+        None => Figure::unknown("wait4", NO_END).of_final_counters(),
         Some(_) => exact_or_at_least(run, count, "wait4"),
     };
     run.helpers.bound_count(figure, of)

@@ -103,5 +103,5 @@ pub(in crate::summary) fn reaped_count(
         Some(false) => Figure::sampled(value, source).because(missing),
         None => Figure::between(value, method, value, None, source).because(why.unwrap_or(missing)),
     }
-    .from_final_counters()
+    .of_final_counters()
 }

@@ -192,7 +192,7 @@ fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
         return CpuEvidence::Wait4 { reaped, orphans_are_lost: false, sampled_more: None }
             .figure("wait4 of its command")
-            .from_final_counters()
+            .of_final_counters()
             .because("auto-reaped children are not included, and no task clock counted them");
     };
     // Ahead by more than the clocks' own differences: a child was auto-reaped.
@@ -200,7 +200,7 @@ fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
     let irq_and_steal = clock - reaped - ahead;
     CpuEvidence::Wait4AndClock { reaped, clock, irq_and_steal, has_auto_reaped_children }
         .figure("wait4 of its command, perf task-clock")
-        .from_final_counters()
+        .of_final_counters()
 }
 
 /// The kernel splits the sum by what it found running at its clock ticks.
