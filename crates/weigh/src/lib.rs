@@ -51,6 +51,7 @@
 
 pub mod catalog;
 pub mod compat;
+pub mod counters;
 pub mod destination;
 #[cfg(feature = "measure")]
 pub mod doctor;

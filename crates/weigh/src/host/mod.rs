@@ -12,6 +12,7 @@ pub mod connector;
 mod dir;
 pub mod disk_space;
 pub mod environment;
+mod event_files;
 mod exit_tracker;
 pub mod facts;
 #[cfg(test)]
