@@ -38,7 +38,7 @@ pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> Str
     for fault in &summary.monitor.faults {
         text.remark(YELLOW, "not measured", &printable(fault), "");
     }
-    for finding in &summary.findings {
+    for finding in summary.findings_beside_bottleneck() {
         text.finding(finding);
     }
     text.out

@@ -105,6 +105,16 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Summary {
+    /// The findings for people who have read the bottleneck: without a note that only says the same
+    /// again.
+    pub fn findings_beside_bottleneck(&self) -> impl Iterator<Item = &Finding> {
+        let said = self.bottleneck.as_ref().and_then(|bottleneck| bottleneck.kind.finding());
+        self.findings.iter().filter(move |finding| {
+            let is_note = finding.severity == Severity::Note && finding.advice.is_empty();
+            !(is_note && said == Some(finding.code.as_str()))
+        })
+    }
+
     /// Statistics of all phases by name, whether all of them are listed or not.
     pub fn named_phases(&self) -> Vec<phases::PhaseStatistics> {
         match self.phase_statistics.is_empty() {

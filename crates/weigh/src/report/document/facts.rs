@@ -154,8 +154,7 @@ fn weight(severity: &Severity) -> u8 {
 /// The findings, the most severe first.
 pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
     let mut findings: Vec<Advice> = summary
-        .findings
-        .iter()
+        .findings_beside_bottleneck()
         .map(|finding| Advice {
             severity: finding.severity,
             sentence: finding.sentence.clone(),

@@ -105,7 +105,8 @@ impl ProcessTimeline {
 
 fn note(processes_left_out: u64, rows_left_out: usize) -> String {
     let mut note = "A bar is a process, from its first sample to its exit; processes of one \
-                    program share a row, below the program that started them."
+                    program share a row, below the program that started them. At the right is \
+                    their CPU time."
         .to_owned();
     if processes_left_out > 0 {
         let count = quantity::count(processes_left_out as f64);

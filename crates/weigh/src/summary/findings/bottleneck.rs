@@ -30,7 +30,7 @@ use super::super::figure::Method;
 use super::super::node::Node;
 use super::super::{Summary, Tool};
 use super::gpus::{UsedGpus, used_gpus};
-use super::pressure::{BUSY, OWN_SHARE, has_swapped};
+use super::pressure::{BUSY, CPU_PRESSURE, IO_PRESSURE, MEMORY_PRESSURE, OWN_SHARE, has_swapped};
 use super::value;
 use crate::catalog::FigureId;
 use crate::quantity;
@@ -73,6 +73,18 @@ pub enum BottleneckKind {
     TooShort,
     /// Its CPU time is not known.
     Unknown,
+}
+
+impl BottleneckKind {
+    /// The code of the finding that says the same.
+    pub(in crate::summary) fn finding(self) -> Option<&'static str> {
+        match self {
+            BottleneckKind::Contended => Some(CPU_PRESSURE),
+            BottleneckKind::Storage => Some(IO_PRESSURE),
+            BottleneckKind::Memory => Some(MEMORY_PRESSURE),
+            _ => None,
+        }
+    }
 }
 
 /// Shorter runs are mostly start-up.

@@ -14,6 +14,11 @@ use super::{LONG_ENOUGH, finding, value, with_slurm};
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 
+/// The codes of the findings about waiting.
+pub(super) const CPU_PRESSURE: &str = "cpu.pressure";
+pub(super) const IO_PRESSURE: &str = "io.pressure";
+pub(super) const MEMORY_PRESSURE: &str = "memory.pressure";
+
 /// Shares of the time from which waiting is reported. While all tasks wait ("full"), no work is
 /// done at all; that some task waits for a CPU is normal where all of them are used.
 const MEMORY_FULL: f64 = 0.05;
@@ -97,7 +102,7 @@ impl Pressed<'_> {
     fn memory(&self) -> Option<Finding> {
         let waited = self.waited(|waiting| &waiting.memory, MEMORY_FULL)?;
         finding(
-            "memory.pressure",
+            MEMORY_PRESSURE,
             Severity::Warning,
             format!(
                 "{} everything {} that had work waited for memory.",
@@ -116,7 +121,7 @@ impl Pressed<'_> {
     fn io(&self) -> Option<Finding> {
         let waited = self.waited(|waiting| &waiting.io, IO_FULL)?;
         finding(
-            "io.pressure",
+            IO_PRESSURE,
             Severity::Warning,
             format!(
                 "{} everything {} that had work waited for storage.",
@@ -154,7 +159,7 @@ impl Pressed<'_> {
         evidence["cores_mean"] = used.into();
         evidence["cores"] = cores.into();
         finding(
-            "cpu.pressure",
+            CPU_PRESSURE,
             if cause == PressureCause::Others { Severity::Warning } else { Severity::Note },
             format!(
                 "{} tasks {} waited for a CPU; this run used {used:.2} of {cores} cores.",
@@ -265,6 +270,7 @@ fn too_hot(node: &Node) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::super::tests::found;
+    use super::super::bottleneck::BottleneckKind;
     use super::*;
     use crate::catalog::Row;
     use crate::catalog::metrics::{
@@ -357,6 +363,17 @@ mod tests {
         let others = crowded(1.0, 16, |_| {});
         assert_eq!(others.severity, Severity::Warning);
         assert_eq!(others.advice, "Others keep the CPUs busy: run it where it is alone.");
+    }
+
+    #[test]
+    fn note_that_the_bottleneck_says_already_is_not_repeated() {
+        let mut summary = pressed(3.0, 8.0, 0.0, 0.0);
+        assert_eq!(codes(&summary), ["cpu.pressure"]);
+        let bottleneck = summary.bottleneck.as_mut().unwrap();
+        bottleneck.kind = BottleneckKind::Contended;
+        assert_eq!(summary.findings_beside_bottleneck().count(), 0);
+        summary.findings[0].advice = "Fewer threads.".to_owned();
+        assert_eq!(summary.findings_beside_bottleneck().count(), 1, "advice is said nowhere else");
     }
 
     #[test]
