@@ -95,10 +95,7 @@ fn step(arguments: &[&str]) -> Command {
 fn all_steps() -> Result<Steps> {
     let mut docs = step(&["doc", "--locked", "--no-deps", "-p", "weigh"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
-    // It is built once here and runs everything: recordings of a million rows are read much
-    // faster, and that takes longer to build than people at work want to wait each time.
-    let mut tests = step(&["test", "--locked", "--workspace", "--no-fail-fast"]);
-    tests.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    let tests = step(&["test", "--locked", "--workspace", "--no-fail-fast"]);
     let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     let mut steps = vec![("format", step(&["fmt", "--all", "--check"]))];
     steps.extend(spelling());
