@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, at_root, is_on_path};
 
 /// A program that a test runs, and the Debian package that has it.
-const NEEDED: [(&str, &str); 14] = [
+const NEEDED: [(&str, &str); 18] = [
     ("chromium", "chromium"),
     ("node", "nodejs"),
     ("npm", "npm"),
@@ -21,6 +21,11 @@ const NEEDED: [(&str, &str); 14] = [
     ("slurmd", "slurmd"),
     ("srun", "slurm-client"),
     ("munged", "munge"),
+    // Launchers of recorders; their packages start no daemons either.
+    ("ssh", "openssh-client"),
+    ("sshd", "openssh-server"),
+    ("mpirun", "openmpi-bin"),
+    ("mpicc", "libopenmpi-dev"),
 ];
 
 /// Installs what is missing; where it cannot, it prints what, and tests that need it are skipped.

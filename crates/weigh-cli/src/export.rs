@@ -19,6 +19,12 @@ const DATASET: &str = "weigh-dataset";
 
 /// Writes tables, and prints the names of the files.
 pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
+    if args.compat_tool.is_some_and(|tool| tool != CompatTool::Perfmon) && !args.formats.is_empty()
+    {
+        let cause = "this tool has files of its own formats; --formats is for perfmon's tables";
+        let hint = "leave out -f, or write weigh's tables: weigh export -f csv";
+        return Err(Failure::new("cannot use these options", cause, hint).code(USAGE));
+    }
     match args.compat_tool {
         Some(CompatTool::GpuTracker) => return as_gpu_tracker(args),
         Some(CompatTool::Oasis) => return export_with(args, "oasis", oasis::export),
@@ -131,7 +137,7 @@ fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
     }
     let output = args.output.unwrap_or(output);
     recordings.iter().for_each(print::losses);
-    let exported = perfmon::export(&recordings, &output, args.force);
+    let exported = perfmon::export(&recordings, &args.formats, &output, args.force);
     print_exported(&exported.map_err(|error| of_export(&error))?);
     Ok(0)
 }

@@ -240,10 +240,6 @@ pub(crate) fn of_export(error: &export::Error) -> Failure {
             let hint = "name another directory: weigh export -o DIR …";
             ("cannot export into a recording", hint, USAGE)
         }
-        export::Error::NoNvidiaGpu { .. } => {
-            let hint = "check what can be measured: weigh doctor; any table: weigh export -f csv";
-            ("cannot write what perfmon would have written", hint, FAILED)
-        }
         export::Error::SameHost { .. } => {
             let hint = "name one, or merge those of one machine: weigh merge RUN… -o DIR";
             ("two recordings are of the same host", hint, FAILED)

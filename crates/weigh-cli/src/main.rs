@@ -16,6 +16,7 @@ mod measurement;
 mod merge;
 mod metrics;
 mod pages;
+mod perfmon;
 mod phase;
 mod plot;
 mod print;
@@ -26,6 +27,8 @@ mod run;
 mod runs;
 mod show;
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use weigh::program::{self, Inherited};
@@ -43,8 +46,10 @@ fn main() -> ExitCode {
 
 fn begin() -> ExitCode {
     let inherited = inherited::saved();
-    let outcome = if gpu_tracker::is_invoked_as(std::env::args_os().next().as_deref()) {
+    let outcome = if is_invoked_as(gpu_tracker::NAME) {
         gpu_tracker::dispatch(inherited)
+    } else if is_invoked_as(perfmon::NAME) {
+        perfmon::dispatch()
     } else if let Some(text) = args::plain_mark() {
         phase::mark(&text, inherited)
     } else {
@@ -61,6 +66,12 @@ fn begin() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Whether this program was started under that name, by a symlink.
+fn is_invoked_as(name: &str) -> bool {
+    let program = std::env::args_os().next();
+    program.as_deref().map(Path::new).and_then(Path::file_name) == Some(OsStr::new(name))
 }
 
 fn dispatch(args: Args, inherited: Inherited) -> Result<u8, Failure> {

@@ -47,7 +47,7 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
         (Some(plot_tool), _) => {
             let pictures = match plot_tool {
                 PlotTool::Oasis => oasis::pictures(&recording),
-                PlotTool::Perfmon => perfmon::pictures(&recording),
+                PlotTool::Perfmon => perfmon::pictures(std::slice::from_ref(&recording)),
             };
             for picture in pictures.map_err(|error| of_recording(&error))? {
                 let pixels = picture.png().map_err(not_drawn)?;
@@ -73,6 +73,16 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
     }
     print::files(&drawing.files);
     Ok(0)
+}
+
+/// Draws perfmon's plots of all nodes of a job.
+pub(crate) fn perfmon(recordings: &[Recording], into: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut drawing = Drawing { force: true, files: Vec::new() };
+    for picture in perfmon::pictures(recordings).map_err(|error| of_recording(&error))? {
+        let pixels = picture.png().map_err(not_drawn)?;
+        drawing.write(&into.join(&picture.file), &pixels)?;
+    }
+    Ok(drawing.files)
 }
 
 /// The charts of these names, or all.

@@ -24,14 +24,15 @@ Examples:
   weigh export RUN --as gpu-tracker            what gpu-tracker would write
   weigh export RUN --as oasis -o log           what oasislmf's ResourceMonitor would
   weigh export RUN --as pytyche -o hw          what pytyche's HWMonitor and RunLog would
-  weigh export RUN --as perfmon -o job         what perfmon would for NVIDIA GPUs
+  weigh export JOBDIR --as perfmon -o job      what perfmon would, of all nodes
+  weigh export JOBDIR --as perfmon -f csv,orc -o job   with its tables
 ")]
 pub(crate) struct ExportArgs {
     /// A recording: its directory, name or id; or a directory of recordings [default: last]
     #[arg(value_name = "RUN")]
     pub run: Option<PathBuf>,
-    /// File formats
-    #[arg(short, long, value_delimiter = ',', required_unless_present = "compat_tool", conflicts_with = "compat_tool", value_name = "LIST", value_parser = export_format())]
+    /// File formats; with --as perfmon, those of its tables
+    #[arg(short, long, value_delimiter = ',', required_unless_present = "compat_tool", value_name = "LIST", value_parser = export_format())]
     pub formats: Vec<weigh::export::ExportFormat>,
     /// Write the files of this tool
     #[arg(long = "as", id = "compat_tool", value_enum, value_name = "PROGRAM", conflicts_with_all = ["tables", "rates", "resample", "from", "to", "phase"])]
@@ -88,8 +89,8 @@ pub(crate) enum CompatTool {
     /// HWMonitor and RunLog of pytyche 0.2.1: cpu_metrics.csv, hw_metrics.csv and hw_dmon.csv
     /// where there are GPUs, and run_log.jsonl with phases and events
     Pytyche,
-    /// perfmon: metrics/nv_gpu_metrics.json, of one node or of a directory with a recording
-    /// for each node
+    /// perfmon: metrics/{meta_data,cpu_metrics,nv_gpu_metrics}.json and its log, of one node or
+    /// of a directory with a recording for each node; its tables with -f
     Perfmon,
 }
 

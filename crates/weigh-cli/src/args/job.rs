@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use weigh::job::node_list;
 
 use super::{Format, Measuring, Sizes};
 
@@ -18,6 +19,7 @@ Examples, in a job script:
   weigh job run -- srun ./solver           all nodes, while this command runs
   weigh job start                          the same around several commands,
   weigh job stop                           from here to here
+  weigh job run --hosts n1,n2 -- mpirun -H n1,n2 ./solver     without a batch system
   srun --overlap -n $SLURM_JOB_NUM_NODES --ntasks-per-node 1 weigh job follow &
   weigh job show weigh-runs/job-4711       at any time, also while it runs
 ")]
@@ -46,13 +48,41 @@ pub(crate) enum JobVerb {
 Examples, in a job script:
   weigh job run -- srun ./solver
   weigh job run -i 10s -o results/job -- mpirun ./solver
+Without a batch system:
+  weigh job run --hosts n[1-4] -- mpirun -H n1,n2,n3,n4 ./solver
 ")]
 pub(crate) struct JobRunArgs {
+    #[command(flatten)]
+    pub hosts: Hosts,
     #[command(flatten)]
     pub measuring: Measuring,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Where recorders are started.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Hosts {
+    /// Start recorders on these hosts over ssh: n1,n2 or n[01-16] or ada@n1
+    ///
+    /// ssh must ask for nothing. Without a batch system, the processes of the job are those that
+    /// have the variable WEIGH_JOB_ID, which the command gets, and what mpirun starts on a host.
+    #[arg(long, value_name = "LIST", value_parser = host_list)]
+    pub hosts: Option<HostList>,
+}
+
+/// Hosts by name.
+#[derive(Debug, Clone)]
+pub(crate) struct HostList(pub Vec<String>);
+
+fn host_list(text: &str) -> Result<HostList, String> {
+    let hosts = node_list::expand(text).map_err(|error| error.to_string())?;
+    // ssh would take it for an option.
+    match hosts.iter().find(|host| host.is_empty() || host.starts_with('-')) {
+        Some(host) => Err(format!("{host:?} is no name of a host")),
+        None => Ok(HostList(hosts)),
+    }
 }
 
 /// Start recorders on all nodes of the job, and return when they record
@@ -64,6 +94,8 @@ Example, in a job script:
   weigh job stop
 ")]
 pub(crate) struct JobStartArgs {
+    #[command(flatten)]
+    pub hosts: Hosts,
     #[command(flatten)]
     pub measuring: Measuring,
 }
@@ -100,6 +132,9 @@ pub(crate) struct JobFollowArgs {
     /// What ends the recorder
     #[arg(long, hide = true, value_enum, default_value_t)]
     pub ends_with: EndsWith,
+    /// The name of this node
+    #[arg(long, hide = true, value_name = "NAME")]
+    pub node: Option<String>,
     #[command(flatten)]
     pub measuring: Measuring,
 }

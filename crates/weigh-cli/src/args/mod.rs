@@ -20,7 +20,8 @@ pub(crate) use attach::{AttachArgs, WatchArgs};
 pub(crate) use export::{CompatTool, ExportArgs};
 pub(crate) use import::{ImportArgs, ImportTool};
 pub(crate) use job::{
-    EndsWith, JobArgs, JobFollowArgs, JobRunArgs, JobShowArgs, JobStartArgs, JobStopArgs, JobVerb,
+    EndsWith, Hosts, JobArgs, JobFollowArgs, JobRunArgs, JobShowArgs, JobStartArgs, JobStopArgs,
+    JobVerb,
 };
 pub(crate) use measuring::{LivePlace, Measuring};
 pub(crate) use merge::MergeArgs;

@@ -13,9 +13,6 @@ mod track;
 
 pub(crate) use track::no_gpu;
 
-use std::ffi::OsStr;
-use std::path::Path;
-
 use clap::Parser;
 use weigh::program::Inherited;
 
@@ -23,10 +20,8 @@ use crate::failure::{self, Failure, USAGE};
 use crate::print;
 use args::{GpuTrackerArgs, GpuTrackerVerb};
 
-/// Whether this program was started under that name.
-pub(crate) fn is_invoked_as(program: Option<&OsStr>) -> bool {
-    program.and_then(|program| Path::new(program).file_name()) == Some(OsStr::new("gpu-tracker"))
-}
+/// The name.
+pub(crate) const NAME: &str = "gpu-tracker";
 
 /// Runs what the arguments of gpu-tracker request.
 pub(crate) fn dispatch(inherited: Inherited) -> Result<u8, Failure> {

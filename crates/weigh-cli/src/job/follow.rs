@@ -16,15 +16,28 @@ use crate::failure::Failure;
 use crate::measurement::Measurement;
 use crate::print;
 
+/// What was recorded.
+pub(crate) struct FollowedNode {
+    /// The directory of the job.
+    pub directory: PathBuf,
+    /// This node.
+    pub node: String,
+}
+
 /// Records the job's processes on this node.
-pub(crate) fn follow(mut args: JobFollowArgs) -> Result<u8, Failure> {
+pub(crate) fn follow(args: JobFollowArgs) -> Result<u8, Failure> {
+    record(args).map(|_| 0)
+}
+
+/// The same; returns what was recorded.
+pub(crate) fn record(mut args: JobFollowArgs) -> Result<FollowedNode, Failure> {
     // A summary of each node in the log of the job would be too much: `weigh job show` has all.
     let is_quiet = std::mem::replace(&mut args.measuring.quiet, true);
     let mut measurement = Measurement::prepare(&args.measuring, false)?;
     let here = here()?;
     let directory = directory(&here, args.measuring.output.as_deref());
     let here = claim(here, &directory)?;
-    let node = here.job.node.clone().unwrap_or_else(program::host_name);
+    let node = args.node.clone().unwrap_or_else(|| node(&here, &directory));
     let own = job_directory::of_node(&directory, &node);
     if measurement.settings.destination != Destination::Nowhere {
         measurement.settings.destination = Destination::Directory(own);
@@ -62,8 +75,21 @@ pub(crate) fn follow(mut args: JobFollowArgs) -> Result<u8, Failure> {
     }
     match end.why {
         Some(StopReason::Blocking) if step => Err(blocking()),
-        _ => Ok(0),
+        _ => Ok(FollowedNode { directory, node }),
     }
+}
+
+/// The name of this node, as the batch system has it or, where the environment does not say, as
+/// the first recorder has learned it.
+fn node(here: &JobHere, directory: &Path) -> String {
+    let own = program::host_name();
+    if let Some(known) = here.node_called(&own) {
+        return known.to_owned();
+    }
+    let recorded = job_directory::read(directory).ok().flatten();
+    let nodes = recorded.map(|file| file.nodes).unwrap_or_default();
+    let known = JobHere { nodes, ..here.clone() };
+    known.node_called(&own).map_or_else(|| own.clone(), str::to_owned)
 }
 
 /// A recorder that did not begin.

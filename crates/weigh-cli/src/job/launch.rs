@@ -4,18 +4,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use weigh::job::JobHere;
-use weigh::job::launch::{LaunchLifetime, LaunchRung, LaunchedRecorders, recorder};
-use weigh::program::{Inherited, monotonic};
+use weigh::job::launch::{LaunchLifetime, LaunchedRecorders};
+use weigh::job::rung::{LaunchRung, RecorderCommand, name_of};
+use weigh::job::{JobHere, hosts};
+use weigh::program::{Inherited, check_command, monotonic};
 use weigh::record::job_directory::{self, JobState};
+use weigh::run::Error;
 
 use super::{claim, directory, here, show};
-use crate::args::{JobRunArgs, JobStartArgs, JobStopArgs, Measuring};
-use crate::failure::Failure;
+use crate::args::{Hosts, JobRunArgs, JobStartArgs, JobStopArgs, Measuring};
+use crate::failure::{Failure, USAGE};
 use crate::{config, print};
-
-/// How long the recorders of one rung may take to begin.
-const BEGIN_WITHIN: Duration = Duration::from_secs(20);
 
 /// How long they may take to finish their recordings: those of a dead node never do.
 const END_WITHIN: Duration = Duration::from_secs(15);
@@ -26,9 +25,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Runs a command, and records the job on all nodes meanwhile.
 pub(crate) fn run(args: JobRunArgs, inherited: Inherited) -> Result<u8, Failure> {
     let units = config::units(args.measuring.sizes.units)?;
-    let (directory, mut recorders) = launch(&args.measuring, LaunchLifetime::WithThisProcess)?;
+    let job = JobOnNodes::of(&args.hosts, hosts::new)?;
+    let command = job.command(args.command)?;
+    let (directory, mut recorders) =
+        job.launch(&args.measuring, LaunchLifetime::WithThisProcess)?;
     // Without a recording it is the command with its signals and exit code, and nothing else.
-    let ran = weigh::run::phase::run(None, "", &args.command, inherited);
+    let ran = weigh::run::phase::run(None, "", &command, inherited);
     end(&directory, recorders.as_mut());
     let code = ran.map_err(Failure::from)?.end.exit_code() as u8;
     if recorders.is_some() && !args.measuring.quiet {
@@ -39,7 +41,13 @@ pub(crate) fn run(args: JobRunArgs, inherited: Inherited) -> Result<u8, Failure>
 
 /// Starts recorders, and returns when they record.
 pub(crate) fn start(args: JobStartArgs) -> Result<u8, Failure> {
-    let (directory, recorders) = launch(&args.measuring, LaunchLifetime::Detached)?;
+    if args.hosts.hosts.is_some() && weigh::job::here().is_none() {
+        let cause = "there is no batch system, and WEIGH_JOB_ID is not set";
+        let hint = "name the job for all commands of the script: export WEIGH_JOB_ID=solve-1";
+        return Err(Failure::new("cannot tell which processes to record", cause, hint).code(USAGE));
+    }
+    let job = JobOnNodes::of(&args.hosts, hosts::new)?;
+    let (directory, recorders) = job.launch(&args.measuring, LaunchLifetime::Detached)?;
     match recorders {
         Some(_) => Ok(0),
         None => {
@@ -63,46 +71,116 @@ pub(crate) fn stop(args: JobStopArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Starts a recorder on each node, by the first rung that works; `None` when none does.
-fn launch(
-    measuring: &Measuring,
-    lifetime: LaunchLifetime,
-) -> Result<(PathBuf, Option<LaunchedRecorders>), Failure> {
-    let here = here()?;
-    let directory = directory(&here, measuring.output.as_deref());
-    let directory = std::path::absolute(&directory).unwrap_or(directory);
-    let here = claim(here, &directory)?;
-    let nodes: Vec<String> = here.nodes.iter().map(|node| node.name.clone()).collect();
-    if nodes.is_empty() {
-        let message = "the nodes of the job are not known, and so no recorder is started";
-        print::warning(message);
-        return Ok((directory, None));
+/// A job, and where its recorders are started.
+struct JobOnNodes {
+    here: JobHere,
+    /// Hosts that the user names, with their users.
+    hosts: Option<Vec<String>>,
+    /// Whether its command does not have the job's variable yet.
+    is_new: bool,
+}
+
+impl JobOnNodes {
+    /// The job that this process is part of, or a new one on these hosts.
+    fn of(hosts: &Hosts, new: fn() -> JobHere) -> Result<JobOnNodes, Failure> {
+        let hosts = hosts.hosts.as_ref().map(|list| list.0.clone());
+        let (here, is_new) = match weigh::job::here() {
+            None if hosts.is_some() => (new(), true),
+            _ => (here()?, false),
+        };
+        Ok(JobOnNodes { here, hosts, is_new })
     }
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("weigh"));
-    for rung in LaunchRung::of(&here) {
-        let ends_with = match lifetime {
-            LaunchLifetime::WithThisProcess if rung.passes_stdin() => "stdin",
-            _ => "state",
-        };
-        let mut words = recorder(program.as_os_str(), directory.as_os_str(), ends_with);
-        words.extend(options(measuring));
-        let missing = missing(&directory, &nodes);
-        let mut started = match LaunchedRecorders::start(*rung, &missing, &words, lifetime) {
-            Ok(started) => started,
-            Err(error) => {
-                print::warning(&format!("no recorders by {}: {error}", rung.name()));
-                continue;
-            }
-        };
-        if wait_for_begin(&directory, &nodes, &mut started) {
-            tell(&here, &directory, &nodes, *rung, measuring.quiet);
-            return Ok((directory, Some(started)));
+
+    /// The command, with the variable by which its processes are found.
+    fn command(&self, command: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+        if !self.is_new {
+            return Ok(command);
         }
-        print::warning(&format!("no recorder has begun by {}", rung.name()));
-        started.kill();
+        // `env` would report it in its own words.
+        let program = command.first().map(OsString::as_os_str).unwrap_or_default();
+        check_command(program).map_err(Error::from)?;
+        let marker = &self.here.marker;
+        let variable = format!("{}={}", marker.name, marker.value);
+        Ok([OsString::from("env"), variable.into()].into_iter().chain(command).collect())
     }
-    print::warning("the job is not recorded: no launcher has started a recorder");
-    Ok((directory, None))
+
+    /// Starts a recorder on each node, by the first rung that works; `None` when none does.
+    fn launch(
+        self,
+        measuring: &Measuring,
+        lifetime: LaunchLifetime,
+    ) -> Result<(PathBuf, Option<LaunchedRecorders>), Failure> {
+        let JobOnNodes { mut here, hosts, .. } = self;
+        if let Some(hosts) = &hosts {
+            here.set_hosts(hosts);
+        }
+        let directory = directory(&here, measuring.output.as_deref());
+        let directory = std::path::absolute(&directory).unwrap_or(directory);
+        let mut here = claim(here, &directory)?;
+        if let Some(hosts) = &hosts {
+            here.set_hosts(hosts);
+        }
+        if job_directory::state(&directory) == Some(JobState::Stop) {
+            let what = format!("{} has a recording that has ended", directory.display());
+            print::warning(&format!("the job is not recorded: {what}; name another: -o DIR"));
+            return Ok((directory, None));
+        }
+        let nodes = hosts
+            .as_ref()
+            .cloned()
+            .unwrap_or_else(|| here.nodes.iter().map(|node| node.name.clone()).collect());
+        if nodes.is_empty() {
+            let message = "the nodes of the job are not known, and so no recorder is started; name \
+                           them: --hosts n1,n2";
+            print::warning(message);
+            return Ok((directory, None));
+        }
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("weigh"));
+        let rungs = if hosts.is_some() { &[LaunchRung::Ssh] } else { LaunchRung::of(&here) };
+        for rung in rungs {
+            let ends_with = match lifetime {
+                LaunchLifetime::WithThisProcess if rung.passes_stdin() => "stdin",
+                _ => "state",
+            };
+            let recorder = RecorderCommand::new(
+                &here,
+                program.as_os_str(),
+                directory.as_os_str(),
+                ends_with,
+                options(measuring),
+            );
+            let mut started = LaunchedRecorders::of(*rung, &nodes, &recorder, lifetime);
+            match begin(&directory, &mut started) {
+                Err(error) => {
+                    print::warning(&format!("no recorders by {}: {error}", rung.name()));
+                    continue;
+                }
+                Ok(()) if missing(&directory, &nodes).len() < nodes.len() => {
+                    tell(&here, &directory, &nodes, *rung, measuring.quiet);
+                    return Ok((directory, Some(started)));
+                }
+                Ok(()) => {
+                    print::warning(&format!("no recorder has begun by {}", rung.name()));
+                    started.kill();
+                }
+            }
+        }
+        print::warning("the job is not recorded: no launcher has started a recorder");
+        Ok((directory, None))
+    }
+}
+
+/// Starts all recorders, and waits until no more can be expected to begin.
+fn begin(directory: &Path, started: &mut LaunchedRecorders) -> std::io::Result<()> {
+    let has_begun = |node: &str| has_begun(directory, node);
+    while started.advance(has_begun)? {
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+fn has_begun(directory: &Path, node: &str) -> bool {
+    job_directory::of_node(directory, node).join("run.json").exists()
 }
 
 /// The options that recorders get.
@@ -142,23 +220,8 @@ fn options(measuring: &Measuring) -> Vec<OsString> {
 
 /// Nodes that have no recording yet.
 fn missing(directory: &Path, nodes: &[String]) -> Vec<String> {
-    let is_missing =
-        |node: &&String| !job_directory::of_node(directory, node).join("run.json").exists();
-    nodes.iter().filter(is_missing).cloned().collect()
-}
-
-/// Waits until every node has a recording; returns whether one has, when no more can be expected.
-fn wait_for_begin(directory: &Path, nodes: &[String], started: &mut LaunchedRecorders) -> bool {
-    let end = monotonic() + BEGIN_WITHIN;
-    loop {
-        // Before the files: a recorder may have begun just before its launcher exited.
-        let is_running = started.is_running();
-        let missing = missing(directory, nodes).len();
-        if missing == 0 || !is_running || monotonic() >= end {
-            return missing < nodes.len();
-        }
-        std::thread::sleep(PAUSE);
-    }
+    let names = nodes.iter().map(|node| name_of(node));
+    names.filter(|node| !has_begun(directory, node)).map(str::to_owned).collect()
 }
 
 /// One line about what is recorded.
@@ -198,7 +261,7 @@ fn end(directory: &Path, recorders: Option<&mut LaunchedRecorders>) {
 }
 
 /// Waits until every recording has its summary, for a while.
-fn wait_for_ends(directory: &Path) {
+pub(crate) fn wait_for_ends(directory: &Path) {
     let end = monotonic() + END_WITHIN;
     let recordings = weigh::record::files::recordings(directory).unwrap_or_default();
     let is_open = || recordings.iter().any(|path| !path.join("summary.json").exists());

@@ -4,6 +4,9 @@ mod follow;
 mod launch;
 mod show;
 
+pub(crate) use follow::{FollowedNode, record};
+pub(crate) use launch::wait_for_ends;
+
 use std::path::{Path, PathBuf};
 
 use weigh::job::JobHere;
@@ -27,10 +30,10 @@ pub(crate) fn job(args: JobArgs, inherited: Inherited) -> Result<u8, Failure> {
 }
 
 /// The job that this process is part of.
-fn here() -> Result<JobHere, Failure> {
+pub(crate) fn here() -> Result<JobHere, Failure> {
     weigh::job::here().ok_or_else(|| {
         let cause = "none of SLURM_JOB_ID, PBS_JOBID, OAR_JOB_ID, FLUX_JOB_ID, FLUX_URI is set";
-        let hint = "use it in a job script; on one machine: weigh run -- CMD";
+        let hint = "weigh job run --hosts n1,n2 -- CMD, over ssh; on one machine: weigh run -- CMD";
         Failure::new("this is not part of a batch job", cause, hint).code(USAGE)
     })
 }

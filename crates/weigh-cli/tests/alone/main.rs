@@ -11,6 +11,8 @@
 mod attached;
 #[path = "../support/cards.rs"]
 mod cards;
+#[path = "../support/nodes.rs"]
+mod nodes;
 #[path = "../support/python.rs"]
 mod python;
 #[path = "../support/recorded.rs"]
@@ -28,6 +30,7 @@ mod connections;
 mod failures;
 mod gpu_partial;
 mod jobs;
+mod launchers;
 mod limits;
 mod machine;
 mod merge;

@@ -147,10 +147,10 @@ fn command_runs_although_no_node_can_be_recorded() {
     assert!(told.contains("the nodes of the job are not known"), "{told}");
 }
 
-/// A pbsdsh that runs the command here, as the real one does on each node.
+/// A pbsdsh that runs the command here, as the real one does on the host that -h names.
 fn stand_in(directory: &Path) {
     let path = directory.join("pbsdsh");
-    fs::write(&path, "#!/bin/sh\n[ \"$1\" = -- ] && shift\nexec \"$@\" < /dev/null\n").unwrap();
+    fs::write(&path, "#!/bin/sh\n[ \"$1\" = -h ] && shift 2\n[ \"$1\" = -- ] && shift\nexec \"$@\" < /dev/null\n").unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     fs::write(directory.join("nodes"), name.repeat(2)).unwrap();

@@ -162,6 +162,9 @@ impl Slurm {
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = plain(program, &self.work());
         command.env("SLURM_CONF", self.path("slurm.conf"));
+        // Open MPI asks root twice, and the nodes have one address.
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.env("OMPI_MCA_oob_tcp_if_include", "lo").env("OMPI_MCA_btl_tcp_if_include", "lo");
         command
     }
 

@@ -38,6 +38,7 @@ use arrow_schema::SchemaRef;
 #[cfg(feature = "parquet")]
 pub use dataset::dataset;
 pub use formats::ExportFormat;
+pub(crate) use formats::TableFiles;
 pub use table_batches::{TableBatches, table, tables_of};
 pub use tables::{TableDescription, descriptions as table_descriptions, names as table_names};
 pub use window::TimeBound;
@@ -142,14 +143,6 @@ pub enum Error {
     IntoRecording {
         /// Which directory.
         path: PathBuf,
-    },
-    /// Of perfmon's files only that of NVIDIA's GPUs is written so far, and there is none.
-    #[error(
-        "of perfmon's files weigh writes only nv_gpu_metrics.json yet, and it would be empty: {why}"
-    )]
-    NoNvidiaGpu {
-        /// Why there is no NVIDIA GPU.
-        why: String,
     },
     /// Two recordings are of the same host.
     #[error("two of the recordings are of {host}")]

@@ -132,6 +132,13 @@ impl Dir {
             .map_err(|errno| self.error(file, errno))
     }
 
+    /// The user that owns it.
+    pub fn owner(&self, file: &CStr) -> Result<u32, Error> {
+        rustix::fs::statat(&self.fd, file, AtFlags::empty())
+            .map(|stat| stat.st_uid)
+            .map_err(|errno| self.error(file, errno))
+    }
+
     /// Whether an entry of this name exists.
     pub fn has(&self, file: &CStr) -> bool {
         self.remember(file);

@@ -5,10 +5,12 @@
 //! only one recorder of a job asks, once, with a time limit (see ARCHITECTURE.md, "Batch jobs").
 
 pub mod flux;
+pub mod hosts;
 pub mod launch;
 pub mod node_list;
 pub mod oar;
 pub mod pbs;
+pub mod rung;
 pub mod slurm;
 
 use std::path::Path;
@@ -79,6 +81,7 @@ pub fn of(environment: &dyn JobEnvironment) -> Option<JobHere> {
         .or_else(|| slurm::of(environment))
         .or_else(|| pbs::of(environment))
         .or_else(|| oar::of(environment))
+        .or_else(|| hosts::of(environment))
 }
 
 impl JobHere {
@@ -126,7 +129,7 @@ impl JobHere {
                 let own = after.split('/').next().filter(|own| !own.is_empty())?;
                 Some(format!("{before}/oar/{own}"))
             }
-            Scheduler::Flux | Scheduler::Other => None,
+            Scheduler::Flux | Scheduler::Hosts | Scheduler::Other => None,
         }
     }
 
@@ -137,10 +140,25 @@ impl JobHere {
             Scheduler::Pbs => pbs::ask(self),
             Scheduler::Oar => oar::ask(self),
             Scheduler::Flux => flux::ask(self),
-            Scheduler::Other => Ok(()),
+            Scheduler::Hosts | Scheduler::Other => Ok(()),
         };
         self.settle();
         answered.err()
+    }
+
+    /// The name of this node as the batch system has it, which may be longer or shorter than the
+    /// machine's own.
+    pub fn node_called(&self, host: &str) -> Option<&str> {
+        let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+        let is_host = |name: &&str| *name == host || short(name) == short(host);
+        let names = self.nodes.iter().map(|node| node.name.as_str());
+        self.job.node.as_deref().or_else(|| names.clone().find(|name| *name == host)).or_else(
+            || {
+                let mut found = names.filter(is_host);
+                // Two nodes of one short name are not told apart by it.
+                found.next().filter(|_| found.next().is_none())
+            },
+        )
     }
 
     /// Fills in what follows from the rest.
@@ -261,6 +279,17 @@ mod tests {
         let oar = of(Scheduler::Oar, "/oardocker/n1/oar/ada_1");
         assert_eq!(oar.as_deref(), Some("/oardocker/n1/oar/ada_1"));
         assert_eq!(of(Scheduler::Flux, "/slurm/job_2/step_0"), None);
+    }
+
+    #[test]
+    fn node_is_called_as_the_batch_system_calls_it() {
+        let mut here = JobHere::new(Scheduler::Pbs, "PBS_JOBID", "7".to_owned());
+        here.nodes = ["n1.hpc", "n2"].map(|name| bare_node(name.to_owned())).to_vec();
+        assert_eq!(here.node_called("n1"), Some("n1.hpc"));
+        assert_eq!(here.node_called("n2.cluster"), Some("n2"));
+        assert_eq!(here.node_called("n3"), None);
+        here.nodes.push(bare_node("n2.other".to_owned()));
+        assert_eq!((here.node_called("n2.x"), here.node_called("n2")), (None, Some("n2")));
     }
 
     #[test]

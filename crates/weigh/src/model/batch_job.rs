@@ -14,6 +14,8 @@ pub enum Scheduler {
     Oar,
     /// Flux.
     Flux,
+    /// None: hosts that the user names, reached over ssh.
+    Hosts,
     /// One that a later weigh knows.
     #[serde(other)]
     Other,
@@ -27,6 +29,7 @@ impl Scheduler {
             Scheduler::Pbs => "PBS",
             Scheduler::Oar => "OAR",
             Scheduler::Flux => "Flux",
+            Scheduler::Hosts => "ssh",
             Scheduler::Other => "batch",
         }
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
-use crate::collect::members::{CgroupMembers, EnvironmentMarker, ProcessTree, RunMembers};
+use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
 use crate::collect::processes::ProcessCollector;
 use crate::collect::rule::ProgramRule;
 use crate::collect::sockets::{SocketBaseline, Sockets};
@@ -184,10 +184,7 @@ pub(super) fn begin(
     let members: RunMembers = match (&group, &options.what) {
         (None, AttachTarget::Job(here, _)) => match job_processes {
             Some(JobProcesses::Cgroup(dir, _)) => CgroupMembers::all_but(dir, own).into(),
-            _ => {
-                let marker = EnvironmentMarker::new(here.marker.name, &here.marker.value);
-                ProcessTree::marked(&host, marker).into()
-            }
+            _ => ProcessTree::marked(&host, JobProcesses::marker(&host, here)).into(),
         },
         (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
         (None, AttachTarget::Programs { under: None, .. }) => {

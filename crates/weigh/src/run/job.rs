@@ -8,8 +8,10 @@
 use std::time::Duration;
 
 use super::stop_files::{StopFiles, StopWatch};
+use crate::collect::members::EnvironmentMarker;
 use crate::collect::processes::ProcessCollector;
 use crate::host::cgroup::Cgroup;
+use crate::host::clock;
 use crate::host::program;
 use crate::host::{Dir, Host, ProcPath};
 use crate::job::JobHere;
@@ -46,11 +48,24 @@ impl JobProcesses {
         }
     }
 
+    /// The variable in their environment.
+    pub(super) fn marker(host: &Host, here: &JobHere) -> EnvironmentMarker {
+        let marker = EnvironmentMarker::new(here.marker.name, &here.marker.value);
+        match here.job.scheduler {
+            // ssh and mpirun pass it to no other host.
+            Scheduler::Hosts => marker.or_mpi_daemon(host.ticks(clock::since_boot())),
+            _ => marker,
+        }
+    }
+
     /// The same in words.
     pub(super) fn words(&self, here: &JobHere) -> String {
-        match self {
-            JobProcesses::Cgroup(_, path) => format!("cgroup {path}"),
-            JobProcesses::Variable => format!("environment variable {}", here.marker.name),
+        match (self, here.job.scheduler) {
+            (JobProcesses::Cgroup(_, path), _) => format!("cgroup {path}"),
+            (JobProcesses::Variable, Scheduler::Hosts) => {
+                format!("environment variable {}, or a daemon of mpirun", here.marker.name)
+            }
+            (JobProcesses::Variable, _) => format!("environment variable {}", here.marker.name),
         }
     }
 }
@@ -122,6 +137,12 @@ impl JobWatch {
     ) -> Option<StopReason> {
         if self.stop.as_ref().is_some_and(StopWatch::is_stop_requested) {
             return Some(StopReason::StopRequested);
+        }
+        if self.limit.is_none()
+            && let Some(ends) = self.stop.as_ref().and_then(StopWatch::ends_seconds)
+        {
+            let left = Duration::from_secs(ends).saturating_sub(clock::wall());
+            self.limit = Some(now + left.saturating_sub(BEFORE_LIMIT));
         }
         if self.limit.is_some_and(|limit| now >= limit) {
             return Some(StopReason::TimeLimit);

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -37,6 +37,9 @@ struct StopShared {
     is_supervised: AtomicBool,
     /// This recorder is beside the job's script.
     supervises: AtomicBool,
+    /// When the job reaches its limit, in seconds since 1970; 0 while that is not known. Only the
+    /// first recorder asks, and it may take a while.
+    ends: AtomicU64,
 }
 
 /// The thread's other side.
@@ -78,6 +81,12 @@ impl StopWatch {
         self.found.is_supervised.load(Ordering::Relaxed)
     }
 
+    /// When the job reaches its time limit, in seconds since 1970, as the first recorder has learned
+    /// it.
+    pub(super) fn ends_seconds(&self) -> Option<u64> {
+        Some(self.found.ends.load(Ordering::Relaxed)).filter(|ends| *ends > 0)
+    }
+
     /// Tells the other recorders that this one will say when the job is over.
     pub(super) fn supervise(&self) {
         if !self.found.supervises.swap(true, Ordering::Relaxed) {
@@ -95,6 +104,11 @@ impl AsFd for StopWatch {
 /// Reads all files; returns whether one requests the end.
 fn read_all(stop_files: &StopFiles, found: &StopShared) -> bool {
     if let Some(directory) = &stop_files.job {
+        if found.ends.load(Ordering::Relaxed) == 0 {
+            let job = job_directory::read(directory).ok().flatten();
+            let ends = job.and_then(|job| job.ends_seconds()).unwrap_or(0);
+            found.ends.store(ends, Ordering::Relaxed);
+        }
         match job_directory::state(directory) {
             Some(JobState::Stop) => return true,
             Some(JobState::Supervised) => found.is_supervised.store(true, Ordering::Relaxed),
@@ -124,6 +138,8 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
 
     use super::*;
+    use crate::model::batch_job::{BatchJob, Scheduler};
+    use crate::record::job_directory::JobFile;
 
     #[test]
     fn finished_of_perfmon_and_a_stopped_job_request_the_end() {
@@ -153,6 +169,20 @@ mod tests {
         beside.supervises.store(true, Ordering::Relaxed);
         assert!(!read_all(&files, &beside) && !read_all(&files, &other));
         assert!(other.is_supervised.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn time_limit_that_the_first_recorder_learns_late_is_known_to_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let claim = job_directory::claim(directory.path()).unwrap().unwrap();
+        let files = StopFiles { job: Some(directory.path().to_owned()), finished: None };
+        let found = StopShared::default();
+        assert!(!read_all(&files, &found));
+        assert_eq!(found.ends.load(Ordering::Relaxed), 0);
+        let job = BatchJob::of(Scheduler::Slurm);
+        claim.write(&JobFile::new(job, Vec::new(), Some(300), Duration::ZERO)).unwrap();
+        assert!(!read_all(&files, &found));
+        assert_eq!(found.ends.load(Ordering::Relaxed), 300);
     }
 
     #[test]

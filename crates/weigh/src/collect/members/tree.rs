@@ -46,19 +46,58 @@ enum TreeRoots {
 /// Source: `/proc/PID/environ`, readable by the owner of the process; it is the environment that
 /// the process was started with.
 #[derive(Debug, Clone)]
-pub struct EnvironmentMarker(Vec<u8>);
+pub struct EnvironmentMarker {
+    variable: Vec<u8>,
+    /// Daemons of MPI launchers stand for it, those started later than this, in clock ticks since
+    /// boot.
+    daemons_since: Option<u64>,
+}
+
+/// What MPI launchers start on each host, to start the ranks there: of Open MPI, PRRTE, MPICH and
+/// Intel MPI, MVAPICH. They get few variables, and their ranks only those.
+const MPI_DAEMONS: [&[u8]; 6] =
+    [b"orted", b"prted", b"hydra_pmi_proxy", b"hydra_bstrap_pr", b"pmi_proxy", b"mpispawn"];
 
 impl EnvironmentMarker {
     /// A variable with this value.
     pub fn new(name: &str, value: &str) -> EnvironmentMarker {
-        EnvironmentMarker(format!("{name}={value}").into_bytes())
+        let variable = format!("{name}={value}").into_bytes();
+        EnvironmentMarker { variable, daemons_since: None }
+    }
+
+    /// The same, or being a daemon of an MPI launcher, of the user of this process, that was
+    /// started later than this many clock ticks after boot.
+    pub fn or_mpi_daemon(self, since: u64) -> EnvironmentMarker {
+        EnvironmentMarker { daemons_since: Some(since), ..self }
     }
 
     fn is_on(&self, host: &Host, pid: u32, buffer: &mut Vec<u8>) -> bool {
         let environment = host.proc.read(host::ProcPath::new(pid, "environ").as_c_str(), buffer);
-        environment.is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|one| one == self.0))
+        environment
+            .is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|one| one == self.variable))
+    }
+
+    fn is_daemon(&self, host: &Host, pid: u32, name: &[u8], started: u64) -> bool {
+        let is_later = self.daemons_since.is_some_and(|since| started >= since);
+        is_later && MPI_DAEMONS.contains(&name) && {
+            let owner = host.proc.owner(host::ProcPath::new(pid, "").as_c_str());
+            owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+        }
     }
 }
+
+/// A process that is no member yet.
+#[derive(Debug, Clone, Copy)]
+struct Recheck {
+    pid: u32,
+    inode: u64,
+    /// At how many more updates it is read again.
+    times: u32,
+}
+
+/// How often a new process is read again until it may have become a daemon: sshd, a shell and its
+/// start files come before it.
+const UNTIL_DAEMON: u32 = 50;
 
 /// All processes of the machine, and which of them are members.
 #[derive(Debug)]
@@ -77,7 +116,7 @@ pub struct ProcessTree {
     member_exited: bool,
     /// Processes that were no members at the last update, when they were new: between fork and exec
     /// a process has the environment of its parent.
-    to_recheck: Vec<(u32, u64)>,
+    to_recheck: Vec<Recheck>,
     entries: Vec<MaybeUninit<u8>>,
     unknown: Vec<(u32, u64)>,
     buffer: Vec<u8>,
@@ -237,9 +276,11 @@ impl ProcessTree {
             NewPids::Unknown => true,
         };
         let is_same = |known: Option<&KnownPid>, inode| known.is_some_and(|one| one.inode == inode);
-        for (pid, inode) in std::mem::take(&mut self.to_recheck) {
-            if is_same(self.known.get(&pid), inode) {
-                self.classify(host, pid, inode, found, 0);
+        for recheck in std::mem::take(&mut self.to_recheck) {
+            let Recheck { pid, inode, times } = recheck;
+            let is_there = is_same(self.known.get(&pid), inode);
+            if is_there && !self.classify(host, pid, inode, found, 0) && times > 1 {
+                self.to_recheck.push(Recheck { times: times - 1, ..recheck });
             }
         }
         for place in 0..self.unknown.len() {
@@ -249,9 +290,15 @@ impl ProcessTree {
                 self.classify(host, pid, inode, found, 0);
             }
         }
-        if matches!(self.roots, TreeRoots::Marked(_)) {
+        if let TreeRoots::Marked(marker) = &self.roots {
+            let times = if marker.daemons_since.is_some() { UNTIL_DAEMON } else { 1 };
             let is_other = |pid: &u32| !self.known.get(pid).is_some_and(|known| known.ours);
-            self.to_recheck.extend(self.unknown.iter().filter(|(pid, _)| is_other(pid)));
+            let others = self.unknown.iter().filter(|(pid, _)| is_other(pid));
+            self.to_recheck.extend(others.map(|(pid, inode)| Recheck {
+                pid: *pid,
+                inode: *inode,
+                times,
+            }));
         }
         self.known.retain(|_, known| known.round == self.round);
         Ok(more)
@@ -309,7 +356,11 @@ impl ProcessTree {
             }
             TreeRoots::AllBut(one) => Some(pid != *one),
             TreeRoots::Marked(_) if pid == std::process::id() => Some(false),
-            TreeRoots::Marked(marker) => marker.is_on(host, pid, &mut self.buffer).then_some(true),
+            TreeRoots::Marked(marker) => {
+                let is_root = marker.is_daemon(host, pid, member.name(), id.started)
+                    || marker.is_on(host, pid, &mut self.buffer);
+                is_root.then_some(true)
+            }
         };
         let ours = by_itself.unwrap_or_else(|| match self.known.get(&parent) {
             Some(known) if known.round == self.round => known.ours,
@@ -526,6 +577,29 @@ mod tests {
         let mut members = ProcessTree::marked(&fake.host(), EnvironmentMarker::new("JOB_ID", "7"));
         assert_eq!(found(&mut members, &fake), [20, 21]);
         assert_eq!(found(&mut members, &fake), [0; 0]);
+    }
+
+    #[test]
+    fn ranks_below_a_new_daemon_of_an_mpi_launcher_are_members_where_it_stands_for_the_variable() {
+        let fake = machine();
+        let daemon = |pid: u32| {
+            let stat = stat(pid, 1, u64::from(pid)).replace("(x)", "(orted)");
+            fake.set_proc(&format!("{pid}/stat"), &stat);
+        };
+        daemon(30);
+        fork(&fake, 31, 30);
+        daemon(40);
+        fork(&fake, 41, 40);
+        fork(&fake, 50, 1);
+        let marker = || EnvironmentMarker::new("JOB_ID", "7");
+        let mut members = ProcessTree::marked(&fake.host(), marker());
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+        let mut members = ProcessTree::marked(&fake.host(), marker().or_mpi_daemon(35));
+        assert_eq!(found(&mut members, &fake), [40, 41], "the other one is older");
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+        daemon(50);
+        fork(&fake, 51, 50);
+        assert_eq!(found(&mut members, &fake), [50, 51], "it was a shell until now");
     }
 
     #[test]

@@ -19,8 +19,9 @@ use crate::parse;
 const NAME: &[u8] = b"weigh";
 const SUBCOMMANDS: [&[u8]; 2] = [b"phase", b"mark"];
 
-/// The subcommand of recorders.
+/// The subcommand of recorders, and another name under which they may be started.
 const JOB: &[u8] = b"job";
+const PERFMON: &[u8] = b"perfmon";
 
 /// Programs that start recorders on other nodes.
 const LAUNCHERS: [&[u8]; 11] = [
@@ -206,14 +207,21 @@ fn is_of_helper(line: &[u8]) -> bool {
 
 /// Whether this is the command line of a recorder of a batch job.
 fn is_recorder(line: &[u8]) -> bool {
-    line.split(|byte| *byte == 0).nth(1) == Some(JOB)
+    let mut words = line.split(|byte| *byte == 0);
+    words.next().is_some_and(is_perfmon) || words.next() == Some(JOB)
 }
 
-/// Whether a command starts recorders: its last words are `weigh job follow` and options. ssh gets
-/// them as one argument.
+/// Whether this is a path of a recorder that was started under the name of perfmon.
+fn is_perfmon(program: &[u8]) -> bool {
+    program.rsplit(|byte| *byte == b'/').next() == Some(PERFMON)
+}
+
+/// Whether a command starts recorders: its last words are `weigh job follow` or `perfmon`, and
+/// options. ssh gets them as one argument.
 fn starts_recorders(line: &[u8]) -> bool {
     let words: Vec<&[u8]> = line.split(|byte| matches!(byte, 0 | b' ')).collect();
     words.windows(2).any(|two| two == [JOB, b"follow"])
+        || words.iter().skip(1).any(|word| is_perfmon(word))
 }
 
 #[cfg(test)]

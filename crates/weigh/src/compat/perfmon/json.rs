@@ -1,7 +1,7 @@
 //! JSON as `json.dumps(…, indent=4, sort_keys=True)` writes it, a value at a time: the lists of
 //! a long run are never in memory. The caller writes keys in order.
 
-use std::io::{Read, Result, Write};
+use std::io::{Result, Write};
 
 use crate::compat::python::{PythonValue, dumps_line};
 
@@ -54,11 +54,6 @@ impl<W: Write> JsonWriter<W> {
     /// A number, a text or null, after its key.
     pub(super) fn value(&mut self, value: &PythonValue) -> Result<()> {
         write!(self.out, "{}", dumps_line(value))
-    }
-
-    /// Copies a value that is JSON already, after its key.
-    pub(super) fn copy(&mut self, from: &mut impl Read) -> Result<()> {
-        std::io::copy(from, &mut self.out).map(drop)
     }
 
     /// Returns what it was written into.

@@ -13,19 +13,17 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::NV_GPU;
-use super::json::JsonWriter;
+use super::group_rows::{GroupRows, ListColumn, ListContent};
 use super::seconds::Seconds;
-use super::sections::Sections;
 use super::spooled_rows::SpooledRows;
 use crate::catalog::metrics::gpu::name_there;
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::catalog::{Scope, all_groups};
-use crate::compat::python::PythonValue;
 use crate::export::Error;
 use crate::model::{Entity, Gpu, Name, Table};
 use crate::record::{Event, Moment, Recording};
@@ -41,31 +39,55 @@ struct GpuSample {
     link: GpuLink,
 }
 
-/// A list: its key, the key inside of it, and its value of a sample.
-type GpuList = (&'static str, Option<&'static str>, fn(&GpuSample) -> Option<u64>);
+/// A list: its key, the key inside of it, the head of its column, and its value of a sample.
+type GpuList = (&'static str, Option<&'static str>, &'static str, fn(&GpuSample) -> Option<u64>);
 
 /// All lists of a card, in the order of their keys.
 const SERIES: [GpuList; 19] = [
-    ("clock_info", Some("graphics"), |sample| megahertz(sample.power.clock_graphics)),
-    ("clock_info", Some("memory"), |sample| megahertz(sample.power.clock_memory)),
-    ("clock_info", Some("sm"), |sample| megahertz(sample.power.clock_sm)),
-    ("decoder_util", None, |sample| percent(sample.activity.decoder)),
-    ("ecc_errors", Some("dp"), |sample| sample.ecc.uncorrected_lifetime),
-    ("ecc_errors", Some("sp"), |sample| sample.ecc.corrected_lifetime),
-    ("encoder_util", None, |sample| percent(sample.activity.encoder)),
-    ("fan_speed", None, |sample| percent(sample.power.fan)),
-    ("memory_used", Some("bar1_memory"), |sample| sample.memory.bar1_used),
-    ("memory_used", Some("gpu_memory"), |sample| not_free(&sample.memory)),
-    ("num_procs", None, |sample| sample.activity.processes_computing),
-    ("pci_thgpt", Some("recv"), |sample| sample.link.pcie_received.map(thousands)),
-    ("pci_thgpt", Some("send"), |sample| sample.link.pcie_sent.map(thousands)),
-    ("power_usage", None, |sample| whole(sample.power.draw, 1e3)),
-    ("temperature", None, |sample| whole(sample.power.temperature, 1.0)),
-    ("time_stamps", None, |sample| Some(sample.second)),
-    ("utilization_rates", Some("gpu"), |sample| percent(sample.activity.utilization)),
-    ("utilization_rates", Some("memory"), |sample| percent(sample.activity.memory_utilization)),
-    ("violation", None, |sample| whole(sample.throttle.below_application_clocks, 1e9)),
+    ("clock_info", Some("graphics"), "Clock graphics [MHz]", |sample| {
+        megahertz(sample.power.clock_graphics)
+    }),
+    ("clock_info", Some("memory"), "Clock memory [MHz]", |sample| {
+        megahertz(sample.power.clock_memory)
+    }),
+    ("clock_info", Some("sm"), "Clock SM [MHz]", |sample| megahertz(sample.power.clock_sm)),
+    ("decoder_util", None, "Decoder utilization [%]", |sample| percent(sample.activity.decoder)),
+    ("ecc_errors", Some("dp"), "ECC errors DP", |sample| sample.ecc.uncorrected_lifetime),
+    ("ecc_errors", Some("sp"), "ECC errors SP", |sample| sample.ecc.corrected_lifetime),
+    ("encoder_util", None, "Encoder utilization [%]", |sample| percent(sample.activity.encoder)),
+    ("fan_speed", None, "Fan speed [%]", |sample| percent(sample.power.fan)),
+    ("memory_used", Some("bar1_memory"), "BAR1 memory [bytes]", |sample| sample.memory.bar1_used),
+    ("memory_used", Some("gpu_memory"), "GPU memory [bytes]", |sample| not_free(&sample.memory)),
+    ("num_procs", None, "Number of processes", |sample| sample.activity.processes_computing),
+    ("pci_thgpt", Some("recv"), "PCIe received [KB/s]", |sample| {
+        sample.link.pcie_received.map(thousands)
+    }),
+    ("pci_thgpt", Some("send"), "PCIe sent [KB/s]", |sample| sample.link.pcie_sent.map(thousands)),
+    ("power_usage", None, "Power usage [mW]", |sample| whole(sample.power.draw, 1e3)),
+    ("temperature", None, "Temperature [C]", |sample| whole(sample.power.temperature, 1.0)),
+    ("time_stamps", None, "Timestamps", |sample| Some(sample.second)),
+    ("utilization_rates", Some("gpu"), "GPU utilization [%]", |sample| {
+        percent(sample.activity.utilization)
+    }),
+    ("utilization_rates", Some("memory"), "Memory utilization [%]", |sample| {
+        percent(sample.activity.memory_utilization)
+    }),
+    ("violation", None, "Violation [ns]", |sample| {
+        whole(sample.throttle.below_application_clocks, 1e9)
+    }),
 ];
+
+/// The same as columns.
+pub(super) fn columns() -> Vec<ListColumn> {
+    let column = |(key, part, header, _): GpuList| ListColumn {
+        key,
+        part: part.map(str::to_owned),
+        header: header.to_owned(),
+        content: ListContent::Whole,
+        is_optional: false,
+    };
+    SERIES.into_iter().map(column).collect()
+}
 
 /// A value in the unit of the driver, in which it was a whole number.
 fn whole(number: Option<f64>, times: f64) -> Option<u64> {
@@ -134,15 +156,14 @@ pub(super) fn hosts(recording: &Recording) -> BTreeSet<String> {
 }
 
 /// Why there is no GPU to write.
-pub(super) fn why_none(recording: &Recording) -> Error {
+pub(super) fn why_none(recording: &Recording) -> String {
     let left_out = left_out(recording);
     let absent = recording.manifest().absent.get("gpu");
-    let why = match (left_out.is_empty(), absent) {
+    match (left_out.is_empty(), absent) {
         (false, _) => left_out.join("; "),
         (true, Some(why)) => why.clone(),
         (true, None) => "no NVIDIA GPU is in the recording".to_owned(),
-    };
-    Error::NoNvidiaGpu { why }
+    }
 }
 
 /// GPUs that are not in the file, and why.
@@ -213,75 +234,16 @@ impl NvidiaGpus {
                 Entry::Occupied(there) => there.into_mut(),
                 Entry::Vacant(new) => new.insert(SpooledRows::create(&self.directory)?),
             };
-            rows.put(SERIES.map(|(_, _, value)| value(&sample)))?;
+            rows.put(SERIES.map(|(_, _, _, value)| value(&sample)))?;
         }
         Ok(())
     }
 
-    /// Writes their lists.
-    pub(super) fn write(
-        self,
-        sections: &mut Sections,
-        missing: &mut MissingMetrics,
-    ) -> io::Result<()> {
+    /// Adds their rows to those of all hosts.
+    pub(super) fn add_to(self, all: &mut GroupRows) -> io::Result<()> {
         for (NvidiaGpu { host, number }, mut rows) in self.rows {
-            missing.add(rows.ever_set());
-            sections.add(format!("gpu-{number}.{host}"), |json| write(&mut rows, json))?;
+            all.add_host(&format!("gpu-{number}.{host}"), |put| rows.each_row(|row| put(row)))?;
         }
         Ok(())
-    }
-}
-
-/// The lists of one card.
-fn write(rows: &mut GpuRows, json: &mut JsonWriter<impl Write>) -> io::Result<()> {
-    let mut outer = None;
-    json.open('{')?;
-    for (column, (name, part, _)) in SERIES.into_iter().enumerate() {
-        if outer.is_some_and(|outer| outer != name) {
-            json.close('}')?;
-            outer = None;
-        }
-        if outer.is_none() {
-            json.key(name)?;
-        }
-        if let Some(part) = part {
-            if outer.replace(name).is_none() {
-                json.open('{')?;
-            }
-            json.key(part)?;
-        }
-        json.open('[')?;
-        rows.column(column, |value| json.item(&PythonValue::whole(value)))?;
-        json.close(']')?;
-    }
-    if outer.is_some() {
-        json.close('}')?;
-    }
-    json.close('}')
-}
-
-/// Lists that have no value at all.
-#[derive(Debug, Default)]
-pub(super) struct MissingMetrics {
-    cards: u64,
-    /// Cards that never reported it, for each list.
-    of: [u64; SERIES.len()],
-}
-
-impl MissingMetrics {
-    fn add(&mut self, ever_set: &[bool; SERIES.len()]) {
-        self.cards += 1;
-        for (count, is_set) in self.of.iter_mut().zip(ever_set) {
-            *count += u64::from(!is_set);
-        }
-    }
-
-    /// What was never reported, and by how many GPUs.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        let missing = SERIES.into_iter().zip(self.of).filter(|(_, cards)| *cards > 0);
-        missing.map(|((name, part, _), cards)| {
-            let part = part.map(|part| format!(".{part}")).unwrap_or_default();
-            format!("{name}{part} is null: {cards} of {} GPUs did not report it", self.cards)
-        })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::totals;
 use crate::compat::picture::{Picture, lines, named, nothing};
-use crate::plot::chart::{Chart, ChartSeries};
+use crate::plot::chart::{Chart, ChartSeries, MAX_SERIES};
 use crate::plot::{ChartBuilder, RunCharts};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
@@ -44,33 +44,119 @@ fn files(name: &str, combined: &str) -> [String; 2] {
 }
 
 /// The plots of perfmon: of each node, and of all nodes together.
-pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
-    let run_charts = ChartBuilder::of(recording, &[], Units::Binary)?;
-    let machine = RunCharts { node: totals::charts(recording)?, ..RunCharts::default() };
-    let host = &recording.manifest().host.name;
+///
+/// Each recording is of one node; times are since the first of them began.
+pub fn pictures(recordings: &[Recording]) -> Result<Vec<Picture>, Error> {
+    let begins = recordings.iter().map(|recording| recording.manifest().started).min();
+    let mut nodes = Vec::new();
+    for recording in recordings {
+        let run_charts = ChartBuilder::of(recording, &[], Units::Binary)?;
+        let machine = RunCharts { node: totals::charts(recording)?, ..RunCharts::default() };
+        let manifest = recording.manifest();
+        let later = begins.map(|begin| manifest.started.duration_since(begin).as_secs_f64());
+        nodes.push(NodeCharts {
+            host: manifest.host.name.clone(),
+            later: later.unwrap_or_default(),
+            charts: PLOTS.map(|(name, _, from)| {
+                let chart = match from {
+                    PlotSource::Run(chart) => named(&run_charts, chart, name),
+                    PlotSource::Machine => named(&machine, name, name),
+                    PlotSource::Nothing => nothing(name, "weigh does not measure this yet."),
+                };
+                summed(chart, name)
+            }),
+        });
+    }
     // 18 cm wide at 200 dots per inch, as perfmon draws them.
     let size = (1417.0, 709.0);
     let mut pictures = Vec::new();
-    for (name, combined, from) in PLOTS {
+    for (place, (name, combined, _)) in PLOTS.into_iter().enumerate() {
         let [per_node, all_nodes] = files(name, combined);
-        let chart = match from {
-            PlotSource::Run(chart) => named(&run_charts, chart, name),
-            PlotSource::Machine => named(&machine, name, name),
-            PlotSource::Nothing => nothing(name, "weigh does not measure this yet."),
-        };
-        for (file, title, series) in [
-            (per_node, format!("{name} per node"), host.clone()),
-            (all_nodes, format!("{combined} {name} of all nodes"), combined.to_owned()),
+        let each = of_each_node(place, &nodes);
+        let all = combine(&each, combined);
+        for (file, title, chart) in [
+            (per_node, format!("{name} per node"), at_most_shown(each)),
+            (all_nodes, format!("{combined} {name} of all nodes"), all),
         ] {
-            let chart = Chart { title, ..summed(chart.clone(), &series) };
-            pictures.push(Picture { file, chart, size });
+            pictures.push(Picture { file, chart: Chart { title, ..chart }, size });
         }
     }
     Ok(pictures)
 }
 
+/// The charts of one node, in the order of the plots, each with one series.
+struct NodeCharts {
+    host: String,
+    /// How much later than the first one its recording began, in seconds.
+    later: f64,
+    charts: [Chart; PLOTS.len()],
+}
+
+/// A chart with a series for each node, at the times of all of them.
+fn of_each_node(place: usize, nodes: &[NodeCharts]) -> Chart {
+    let Some(first) = nodes.first() else { return nothing("", "There is no recording.") };
+    let with_values = || nodes.iter().filter(|node| !node.charts[place].series.is_empty());
+    let mut times: Vec<f64> = with_values()
+        .flat_map(|node| node.charts[place].times.iter().map(|at| at + node.later))
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    let series = with_values().enumerate().map(|(colour, node)| {
+        let chart = &node.charts[place];
+        let values = times.iter().map(|at| value_at(chart, at - node.later)).collect();
+        ChartSeries { name: node.host.clone(), colour: colour % MAX_SERIES, values }
+    });
+    let series: Vec<ChartSeries> = series.collect();
+    let model = with_values().next().unwrap_or(first).charts[place].clone();
+    Chart { times, series, ..model }
+}
+
+/// The value of the only series of a chart at a time; NaN before and after the recording.
+fn value_at(chart: &Chart, at: f64) -> f64 {
+    let Some(series) = chart.series.first() else { return f64::NAN };
+    // A rate covers the interval before its time; another value is carried forward.
+    let place = match chart.form.is_rate() {
+        true => Some(chart.times.partition_point(|time| *time < at)),
+        false => chart.times.partition_point(|time| *time <= at).checked_sub(1),
+    };
+    let is_over = chart.times.last().is_none_or(|last| at > *last);
+    let known = place.filter(|_| !is_over).and_then(|place| series.values.get(place));
+    known.copied().unwrap_or(f64::NAN)
+}
+
+/// All nodes as one series: their sum or their mean, over those that have a value.
+fn combine(each: &Chart, combined: &str) -> Chart {
+    let value = |place: usize| {
+        let values = each.series.iter().map(|series| series.values[place]);
+        let known: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
+        let sum: f64 = known.iter().sum();
+        match (known.len(), combined) {
+            (0, _) => f64::NAN,
+            (count, "Average") => sum / count as f64,
+            _ => sum,
+        }
+    };
+    let values = (0..each.times.len()).map(value).collect();
+    let series = vec![ChartSeries { name: combined.to_owned(), colour: 0, values }];
+    let series = if each.series.is_empty() { Vec::new() } else { series };
+    Chart { series, ..each.clone() }
+}
+
+/// As many nodes as can be told apart, and how many there are.
+fn at_most_shown(mut each: Chart) -> Chart {
+    let nodes = each.series.len();
+    if nodes > MAX_SERIES {
+        each.series.truncate(MAX_SERIES);
+        each.note = format!("The first {MAX_SERIES} of {nodes} nodes.");
+    }
+    each
+}
+
 /// All series of a chart as one.
 fn summed(chart: Chart, name: &str) -> Chart {
+    if chart.series.is_empty() {
+        return chart;
+    }
     let sum = |place: usize| chart.series.iter().map(|series| series.values[place]).sum();
     let values: Vec<f64> = (0..chart.times.len()).map(sum).collect();
     let series = vec![ChartSeries { name: name.to_owned(), colour: 0, values }];
@@ -82,6 +168,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::plot::chart::ChartForm;
 
     /// As perfmon's report lists them, page by page.
     const FILES: [&str; 30] = [
@@ -122,5 +209,31 @@ mod tests {
         let ours = PLOTS.iter().flat_map(|(name, combined, _)| files(name, combined));
         let ours: BTreeSet<String> = ours.collect();
         assert_eq!(ours, FILES.iter().map(|file| file.to_string()).collect());
+    }
+
+    #[test]
+    fn nodes_are_combined_at_the_times_of_all_of_them() {
+        let node = |host: &str, later: f64, times: &[f64], values: &[f64]| {
+            let chart = Chart {
+                form: ChartForm::Rates,
+                times: times.to_vec(),
+                series: vec![ChartSeries {
+                    name: String::new(),
+                    colour: 0,
+                    values: values.to_vec(),
+                }],
+                ..nothing("", "")
+            };
+            let charts = std::array::from_fn(|_| chart.clone());
+            NodeCharts { host: host.to_owned(), later, charts }
+        };
+        let nodes = [node("a", 0.0, &[10.0, 20.0], &[1.0, 2.0]), node("b", 5.0, &[10.0], &[6.0])];
+        let each = of_each_node(0, &nodes);
+        assert_eq!(each.times, [10.0, 15.0, 20.0]);
+        assert_eq!(each.series[0].values, [1.0, 2.0, 2.0]);
+        assert_eq!(each.series[1].values[..2], [6.0, 6.0]);
+        assert!(each.series[1].values[2].is_nan(), "its recording has ended");
+        assert_eq!(combine(&each, "Total").series[0].values, [7.0, 8.0, 2.0]);
+        assert_eq!(combine(&each, "Average").series[0].values, [3.5, 4.0, 2.0]);
     }
 }

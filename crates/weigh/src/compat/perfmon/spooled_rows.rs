@@ -1,4 +1,4 @@
-//! Rows that are spooled in an unnamed temporary file and read back column by column.
+//! Rows that are spooled in an unnamed temporary file and read back.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Result, Seek, Write};
@@ -11,21 +11,18 @@ const CELL: usize = 1 + size_of::<u64>();
 pub(super) struct SpooledRows<const N: usize> {
     file: BufWriter<File>,
     count: u64,
-    /// Whether a column ever had a value.
-    ever_set: [bool; N],
 }
 
 impl<const N: usize> SpooledRows<N> {
     /// No rows yet; the file is in this directory.
     pub(super) fn create(directory: &Path) -> Result<SpooledRows<N>> {
         let file = tempfile::tempfile_in(directory).map(BufWriter::new)?;
-        Ok(SpooledRows { file, count: 0, ever_set: [false; N] })
+        Ok(SpooledRows { file, count: 0 })
     }
 
     /// Adds a row.
     pub(super) fn put(&mut self, row: [Option<u64>; N]) -> Result<()> {
-        for (value, ever_set) in row.iter().zip(&mut self.ever_set) {
-            *ever_set |= value.is_some();
+        for value in row {
             self.file.write_all(&[u8::from(value.is_some())])?;
             self.file.write_all(&value.unwrap_or(0).to_le_bytes())?;
         }
@@ -33,27 +30,22 @@ impl<const N: usize> SpooledRows<N> {
         Ok(())
     }
 
-    /// Which columns ever had a value.
-    pub(super) fn ever_set(&self) -> &[bool; N] {
-        &self.ever_set
-    }
-
-    /// The values of a column, one after the other.
-    pub(super) fn column(
+    /// Calls `each` with the rows, one after the other.
+    pub(super) fn each_row(
         &mut self,
-        which: usize,
-        mut each: impl FnMut(Option<u64>) -> Result<()>,
+        mut each: impl FnMut(&[Option<u64>]) -> Result<()>,
     ) -> Result<()> {
         self.file.rewind()?;
         let mut rows = BufReader::new(self.file.get_ref());
-        let (mut before, mut cell) = (vec![0; which * CELL], [0; CELL]);
-        let mut behind = vec![0; (N - 1 - which) * CELL];
+        let mut cell = [0; CELL];
         for _ in 0..self.count {
-            rows.read_exact(&mut before)?;
-            rows.read_exact(&mut cell)?;
-            rows.read_exact(&mut behind)?;
-            let [is_there, value @ ..] = cell;
-            each((is_there != 0).then(|| u64::from_le_bytes(value)))?;
+            let mut row = [None; N];
+            for value in &mut row {
+                rows.read_exact(&mut cell)?;
+                let [is_there, number @ ..] = cell;
+                *value = (is_there != 0).then(|| u64::from_le_bytes(number));
+            }
+            each(&row)?;
         }
         Ok(())
     }
@@ -64,24 +56,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_have_the_values_of_the_rows_and_missing_stays_missing() {
+    fn rows_are_read_back_and_missing_stays_missing() {
         let directory = tempfile::tempdir().unwrap();
         let mut rows = SpooledRows::create(directory.path()).unwrap();
-        rows.put([Some(1), None, Some(u64::MAX)]).unwrap();
-        rows.put([Some(2), None, Some(0)]).unwrap();
-        let mut column = |which| {
-            let mut values = Vec::new();
-            rows.column(which, |value| {
-                values.push(value);
-                Ok(())
-            })
-            .unwrap();
-            values
-        };
-        assert_eq!(column(2), [Some(u64::MAX), Some(0)]);
-        assert_eq!(column(0), [Some(1), Some(2)]);
-        assert_eq!(column(1), [None, None]);
-        assert_eq!(rows.ever_set(), &[true, false, true]);
+        let all = [[Some(1), None, Some(u64::MAX)], [Some(2), None, Some(0)]];
+        all.iter().for_each(|row| rows.put(*row).unwrap());
+        let mut read = Vec::new();
+        rows.each_row(|row| {
+            read.push(row.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(read, all.map(|row| row.to_vec()));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it has no name");
     }
 }

@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
+use crate::catalog::metrics::{
+    DomainEnergy, GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, NetworkTraffic,
+    NodeCpu, PortTraffic, ProcessCpu, ProcessIo, ProcessMemory, ProcessState,
+};
 use crate::export::tests::small_machine;
 use crate::model::{Entity, Gpu, Name, Tick};
 use crate::record::Event;
-use crate::testing::FakeRun;
+use crate::testing::{CHILD, FakeRun, MAIN, MIB};
 
 fn add_gpu(run: &mut FakeRun, name: &str) {
     let gpu = Gpu { name: name.to_owned(), ..Gpu::default() };
@@ -80,15 +83,18 @@ fn node(
     run.recorded(samples.last().copied().unwrap_or(1.0), 1.0)
 }
 
-/// The text of the file, and what is missing in it.
+/// The text of the file of the GPUs, and what is missing in it.
 fn exported(recordings: &[Recording]) -> (String, Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
-    let done = export(recordings, directory.path(), false).unwrap();
+    let done = export(recordings, &[], directory.path(), false).unwrap();
     let path = directory.path().join("metrics/nv_gpu_metrics.json");
-    assert_eq!(done.files, std::slice::from_ref(&path));
+    assert!(done.files.contains(&path), "{:?}", done.files);
     let left = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
-    assert_eq!(left, 1, "nothing else is left there");
-    (std::fs::read_to_string(path).unwrap(), done.missing)
+    assert_eq!(left, done.files.len() - 1, "nothing else is left there but the log beside it");
+    let is_of_gpus = |line: &String| {
+        !line.contains("nodes did not report") && !line.contains("no sample was a row")
+    };
+    (std::fs::read_to_string(path).unwrap(), done.missing.into_iter().filter(is_of_gpus).collect())
 }
 
 fn read(recordings: &[Recording]) -> (Value, Vec<String>) {
@@ -245,24 +251,17 @@ fn nodes_are_separated_by_host_and_one_without_a_gpu_is_reported() {
 }
 
 #[test]
-fn run_without_nvidia_gpus_is_refused_and_leaves_no_file() {
+fn run_without_nvidia_gpus_has_no_file_of_them_and_one_of_two_nodes_of_a_name_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let refused = |recordings: &[Recording]| {
-        let error = export(recordings, directory.path(), false).unwrap_err();
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-        error.to_string()
-    };
     let (_run, recording) = node("node-a", 1.0, &["amd0"], &[0.0, 1.0]);
-    let why = refused(&[recording]);
-    assert!(why.contains("weigh writes only nv_gpu_metrics.json yet"), "{why}");
-    assert!(why.contains("has no amd0: it is not an NVIDIA GPU"), "{why}");
-    let mut absent = small_machine();
-    absent.manifest.leave_out("gpu", &[], "no NVIDIA driver is loaded");
-    let (_run, recording) = absent.recorded(1.0, 1.0);
-    assert!(refused(&[recording]).contains("no NVIDIA driver is loaded"));
+    let done = export(&[recording], &[], directory.path(), false).unwrap();
+    assert!(!directory.path().join(NV_GPU).exists());
+    assert!(done.missing[0].contains("has no amd0: it is not an NVIDIA GPU"), "{done:?}");
     let twice = [0, 1].map(|_| node("node-a", 1.0, &["nvidia0"], &[0.0]));
     let [(_one, one), (_other, other)] = twice;
-    assert_eq!(refused(&[one, other]), "two of the recordings are of node-a");
+    let refused = export(&[one, other], &[], &directory.path().join("other"), false).unwrap_err();
+    assert_eq!(refused.to_string(), "two of the recordings are of node-a");
+    assert!(!directory.path().join("other").exists());
 }
 
 #[test]
@@ -298,11 +297,174 @@ fn existing_files_stay_and_nothing_is_written_into_a_recording() {
     let path = directory.path().join("metrics/nv_gpu_metrics.json");
     std::fs::create_dir(directory.path().join("metrics")).unwrap();
     std::fs::write(&path, "mine").unwrap();
-    let refused = export(&recordings, directory.path(), false);
+    let refused = export(&recordings, &[], directory.path(), false);
     assert!(matches!(&refused, Err(Error::Exists { path: there }) if *there == path));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-    export(&recordings, directory.path(), true).unwrap();
+    export(&recordings, &[], directory.path(), true).unwrap();
     assert_ne!(std::fs::read_to_string(&path).unwrap(), "mine");
-    let into = export(&recordings, &run.path().join("run"), true);
+    let into = export(&recordings, &[], &run.path().join("run"), true);
     assert!(matches!(into, Err(Error::IntoRecording { .. })), "{into:?}");
+}
+
+/// Values of a process: seconds of CPU time, MiB of each kind of memory, and one of everything else.
+fn process(tick: &mut Tick, id: crate::model::ProcessId, seconds: f64, mib: u64) {
+    let entity = Entity::Process(id);
+    let (user, system) = (Some(seconds), Some(seconds / 2.0));
+    let children = Some(0.0);
+    tick.put(
+        entity,
+        &ProcessCpu {
+            user,
+            system,
+            children_user: children,
+            children_system: children,
+            ..ProcessCpu::default()
+        },
+    );
+    let memory = ProcessMemory {
+        rss: Some(4 * mib * MIB),
+        pss: Some(3 * mib * MIB),
+        uss: Some(2 * mib * MIB),
+        swap: Some(mib * MIB),
+        ..ProcessMemory::default()
+    };
+    tick.put(entity, &memory);
+    let (threads, files_open) = (Some(2), Some(5));
+    tick.put(entity, &ProcessState { threads, files_open, ..ProcessState::default() });
+    let io = ProcessIo {
+        read: Some(7),
+        written: Some(7),
+        read_calls: Some(1),
+        write_calls: Some(2),
+        storage_read: Some(4096),
+        storage_written: Some(8192),
+    };
+    tick.put(entity, &io);
+}
+
+/// Counters of the machine after so many seconds.
+fn counters(tick: &mut Tick, seconds: u64) {
+    let cpu = |time: u64| Some(time as f64);
+    let node = NodeCpu {
+        user: cpu(seconds),
+        nice: Some(0.0),
+        system: Some(0.0),
+        idle: cpu(3 * seconds),
+        ..NodeCpu::default()
+    };
+    tick.put(Entity::Single, &node);
+    let named = |name: &str| Entity::Named(Name::new(name.as_bytes()));
+    for name in ["lo", "eth0"] {
+        let traffic = NetworkTraffic {
+            received: Some(1000 * seconds),
+            sent: Some(100 * seconds),
+            packets_received: Some(10 * seconds),
+            packets_sent: Some(seconds),
+            ..NetworkTraffic::default()
+        };
+        tick.put(named(name), &traffic);
+    }
+    let port = PortTraffic {
+        received: Some(40),
+        sent: Some(400),
+        packets_received: Some(10),
+        packets_sent: Some(11),
+        ..PortTraffic::default()
+    };
+    ["mlx5_0/1", "mlx5_1/1"].iter().for_each(|name| tick.put(named(name), &port));
+    for (name, used) in [("package-0", 2.5), ("package-0/dram", 0.25), ("psys", 9.0)] {
+        tick.put(named(name), &DomainEnergy { used: Some(used) });
+    }
+}
+
+/// Two processes and counters of the machine, over two intervals.
+fn cpu_node(host: &str) -> (tempfile::TempDir, Recording) {
+    let mut run = small_machine();
+    run.manifest.host.name = host.to_owned();
+    run.manifest.interval_seconds = 10.0;
+    run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "child");
+    for step in 0..3 {
+        run.sample(10.0 * step as f64, |tick| {
+            process(tick, MAIN, 2.0 * step as f64, 10);
+            process(tick, CHILD, 4.0 * step as f64, 1);
+            counters(tick, 10 * step + 1);
+        });
+    }
+    run.recorded(20.0, 1.0)
+}
+
+#[test]
+fn cpu_metrics_are_sums_of_each_metric_by_itself_over_each_process_once() {
+    let (_run, recording) = cpu_node("node-a");
+    let directory = tempfile::tempdir().unwrap();
+    let done = export(&[recording], &[], directory.path(), false).unwrap();
+    let text = std::fs::read_to_string(directory.path().join(CPU_FILE)).unwrap();
+    let file: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&file["host_names"], &file["sampling_frequency"]),
+        (&json!(["node-a"]), &json!(10))
+    );
+    let node = &file["node-a"];
+    let mib = |mib: u64| json!([mib * MIB, mib * MIB]);
+    assert_eq!(node["time_stamps"], json!([1_700_000_010, 1_700_000_020]));
+    assert_eq!(node["cpu_time"], json!([9.0, 18.0]), "user and system time of both");
+    assert_eq!(node["cpu_percent"], json!([90.0, 90.0]));
+    assert_eq!(node["cpu_percent_sys"], json!([25.0, 25.0]));
+    // perfmon adds the first of these to the second, and both to a third.
+    assert_eq!(node["memory_full_info"], json!({ "swap": mib(11), "uss": mib(22) }));
+    assert_eq!(node["memory_info"], json!({ "rss": mib(44) }));
+    let percent = (44 * MIB) as f64 / 8e9 * 100.0;
+    assert_eq!(node["memory_percent"], json!([percent, percent]));
+    assert_eq!(node["num_threads"], json!([4, 4]));
+    assert_eq!(node["num_fds"], json!([10, 10]));
+    assert_eq!(node["net_io_counters"]["bytes_recv"], json!([22_000, 42_000]));
+    assert_eq!(node["net_io_counters"]["packets_sent"], json!([22, 42]));
+    let both = |each: u64| json!([2 * each, 2 * each]);
+    let ports = json!({
+        "port_rcv_data": both(40),
+        "port_rcv_packets": both(10),
+        "port_xmit_data": both(400),
+        "port_xmit_packets": both(11),
+    });
+    assert_eq!(node["ib_io_counters"], ports, "packets are not multiplied by four");
+    let energy = json!({ "dram-0": [250_000, 250_000], "package-0": [2_500_000, 2_500_000] });
+    assert_eq!(node["rapl_powercap"], energy);
+    assert_eq!((&node["child_proc_md"], &node["parent_proc_md"]), (&json!([]), &json!({})));
+    assert!(!done.missing.iter().any(|what| what.contains("cpu_")), "{done:?}");
+}
+
+#[test]
+fn tables_have_a_row_for_each_host_and_time_under_perfmons_heads() {
+    let (_b, b) = cpu_node("node-b");
+    let (_a, a) = cpu_node("node-a");
+    let recordings = [b, a];
+    let directory = tempfile::tempdir().unwrap();
+    let formats = [ExportFormat::Csv];
+    export(&recordings, &formats, directory.path(), false).unwrap();
+    let text = std::fs::read_to_string(directory.path().join("cpu_metrics.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("Host,Timestamps,CPU percent [%],"), "{}", lines[0]);
+    assert!(lines[0].contains(",IB recv data [bytes],"), "{}", lines[0]);
+    assert!(lines[0].ends_with(",RAPL dram 0 [uJ],RAPL package 0 [uJ]"), "{}", lines[0]);
+    let heads: Vec<String> = lines[1..]
+        .iter()
+        .map(|line| line.split(',').take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    let expected =
+        ["node-a", "node-b"].map(|host| [10, 20].map(|at| format!("{host} 17000000{at}")));
+    assert_eq!(heads, expected.concat());
+    let log = std::fs::read_to_string(directory.path().join(log::FILE)).unwrap();
+    assert!(log.starts_with("2023-11-14 22:13:20 | INFO | node-"), "{log}");
+}
+
+#[test]
+fn metadata_has_the_hardware_of_each_node_and_null_for_what_is_unknown() {
+    let (_run, recording) = cpu_node("node-a");
+    let document = meta_data::document(&[&recording]).unwrap();
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    assert_eq!(document["host_names"], json!(["node-a"]));
+    assert_eq!(
+        (&document["node-a"]["CPU_num"], &document["node-a"]["CPU_Model"]),
+        (&json!(4), &Value::Null)
+    );
 }

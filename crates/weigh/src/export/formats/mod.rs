@@ -245,6 +245,42 @@ impl TableWriter for ExportFiles {
     }
 }
 
+/// One table that is made elsewhere, in a file of each format.
+pub(crate) struct TableFiles {
+    files: Vec<SinkFile>,
+}
+
+impl TableFiles {
+    /// Creates `<name>.<extension>` for each format.
+    pub(crate) fn create(
+        formats: &[ExportFormat],
+        directory: &Path,
+        name: &str,
+        schema: &SchemaRef,
+        force: bool,
+    ) -> Result<TableFiles, Error> {
+        let mut files = Vec::new();
+        for format in formats {
+            let path = directory.join(format!("{name}.{}", format.extension()));
+            OutputFile::check(&path, force)?;
+            let mut file = SinkFile::create(*format, &path, force, false)?;
+            file.with_sink(|sink| sink.begin(name, schema))?;
+            files.push(file);
+        }
+        Ok(TableFiles { files })
+    }
+
+    /// Adds rows.
+    pub(crate) fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        self.files.iter_mut().try_for_each(|file| file.with_sink(|sink| sink.rows(batch)))
+    }
+
+    /// Completes the files, and returns their paths.
+    pub(crate) fn finish(self) -> Result<Vec<PathBuf>, Error> {
+        self.files.into_iter().map(SinkFile::finish).collect()
+    }
+}
+
 /// A file that is being written.
 pub(super) struct SinkFile {
     destination: OutputFile,
