@@ -3,6 +3,7 @@
 mod args;
 mod attach;
 mod config;
+mod counter_groups;
 mod doctor;
 mod export;
 mod failure;
@@ -90,7 +91,8 @@ fn dispatch(args: Args, inherited: Inherited) -> Result<u8, Failure> {
         Verb::Import(options) => import::import(options),
         Verb::Runs(options) => runs::runs(options),
         Verb::Doctor(options) => doctor::doctor(options),
-        Verb::Metrics { format } => metrics::metrics(format),
+        Verb::Metrics { perf: true, format } => counter_groups::list(format),
+        Verb::Metrics { perf: false, format } => metrics::metrics(format),
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { verb } => pages::man(verb.as_deref()),
     }

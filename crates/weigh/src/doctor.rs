@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::catalog::{SOURCES, Source, SourceId};
 use crate::collect::{NOTIFIERS, Probe, examine, gpu, provider};
+use crate::counters::tables::{self, Microarchitecture, MissingGroup};
+use crate::counters::{EventGroup, GroupId};
 use crate::host::Host;
 use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::LimitsOf;
@@ -49,6 +51,26 @@ pub fn has_gpu_driver() -> bool {
 /// A driver's library stays in the process that has loaded it.
 pub fn gpus() -> Vec<Gpu> {
     Host::at(Path::new(HERE)).map(|host| gpu::devices(&host)).unwrap_or_default()
+}
+
+/// The groups of hardware counters of the machine whose files are below `root`, with the events that
+/// its processor and its drivers have for them.
+pub fn counter_groups(root: &Path) -> Result<CounterGroups, Error> {
+    let host = Host::at(root)?;
+    let cpu = Hardware::of(&host.root, Live::elsewhere()).cpu;
+    let table = cpu.microarchitecture.as_deref().and_then(tables::of);
+    let all = GroupId::ALL.iter();
+    let groups = all.flat_map(|id| tables::groups(*id, table.as_ref(), &host.sys)).collect();
+    Ok(CounterGroups { table, groups })
+}
+
+/// What can be asked of the hardware counters of a machine.
+#[derive(Debug)]
+pub struct CounterGroups {
+    /// What is known of its microarchitecture.
+    pub table: Option<Microarchitecture>,
+    /// Each group, or why there is none. Whether the kernel opens its events is not known here.
+    pub groups: Vec<Result<EventGroup, MissingGroup>>,
 }
 
 /// The hardware of a machine, and the limits of a run on it.

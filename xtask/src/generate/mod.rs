@@ -4,6 +4,7 @@
 //! the next change; these cannot be, because `cargo xtask test` compares them.
 
 mod command_line;
+mod counters;
 mod metrics;
 mod summary;
 mod tables;
@@ -22,6 +23,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
     let weigh = command::target().join("debug/weigh");
     let pages = [
         ("metrics.md", metrics::page()),
+        ("counters.md", counters::page()),
         ("command-line.md", command_line::page(&weigh)?),
         ("summary.md", summary::page(&weigh)?),
     ];

@@ -102,6 +102,16 @@ fn seed(name: &str, corpus: &Path) -> Result<()> {
                 write(format!("example-{place}"), arguments.join("\0").as_bytes())?;
             }
         }
+        "counters" => {
+            for table in files(&root().join("crates/weigh/src/counters/tables"))? {
+                if table.extension().is_some_and(|extension| extension == "events") {
+                    let named = table.file_name().unwrap_or_default().to_string_lossy();
+                    write(named.into_owned(), &std::fs::read(&table)?)?;
+                }
+            }
+            write("event".to_owned(), b"cpu/event=0x51,umask=0x1/,r01c2\nconfig:0-7,32-35\n")?;
+            write("formula".to_owned(), b"(A.B - cache-misses) * 64 / (6 * cycles)")?;
+        }
         "text_input" => write("nodes".to_owned(), b"n[01-03,7],gpu-a[1-2]-ib0")?,
         _ => {}
     }

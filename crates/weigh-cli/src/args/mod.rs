@@ -102,7 +102,15 @@ pub(crate) enum Verb {
     Runs(RunsArgs),
     Doctor(DoctorArgs),
     /// List every metric: name, unit, kind, source
+    #[command(after_help = "\
+Examples:
+  weigh metrics                      every metric that can be recorded
+  weigh metrics --perf               groups of hardware counters, and what is derived from them
+")]
     Metrics {
+        /// List the groups of hardware counters instead: their events here, formulas and meaning
+        #[arg(long)]
+        perf: bool,
         /// Text for people or JSON for programs
         #[arg(long, value_enum, default_value_t)]
         format: Format,

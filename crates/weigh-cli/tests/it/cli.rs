@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::weighed::{can_mount, output, plain, weigh, weighed_shell};
 
@@ -129,6 +129,31 @@ fn doctor_reports_in_which_container_there_are_no_process_events() {
     assert_eq!(offline["state"], "denied", "{offline}");
     assert!(offline["why"].as_str().unwrap().contains("network namespace"), "{offline}");
     assert!(offline["hint"].as_str().unwrap().contains("--network=host"), "{offline}");
+}
+
+#[test]
+fn groups_of_counters_are_listed_with_formula_and_meaning() {
+    let text = printed(&["metrics", "--perf"]);
+    for part in [
+        "\nIPC  Instructions and cycles.\n",
+        "    instructions_per_cycle = instructions / cycles\n        Instructions retired",
+        "    clock_frequency >= cycles",
+        "\nFLOPS_DP  Floating-point operations in double precision.\n",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    let json: Value =
+        serde_json::from_str(&printed(&["metrics", "--perf", "--format", "json"])).unwrap();
+    let groups = json["groups"].as_array().unwrap();
+    let branch = groups.iter().find(|group| group["name"] == "BRANCH").unwrap();
+    let misses =
+        branch["events"].as_array().unwrap().iter().find(|event| event["name"] == "branch-misses");
+    assert_eq!((&misses.unwrap()["type"], &misses.unwrap()["config"]), (&json!(0), &json!("0x5")));
+    // A group is there, or says why it is not.
+    for group in groups {
+        let is_there = !group["events"].as_array().unwrap().is_empty();
+        assert_ne!(is_there, group["missing"].is_string(), "{group}");
+    }
 }
 
 #[test]

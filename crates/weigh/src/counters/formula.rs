@@ -10,6 +10,9 @@ use std::fmt;
 /// How deep parentheses may be: a formula of a table needs two or three.
 const DEEPEST: usize = 32;
 
+/// How many operators a formula may have. Evaluation descends once for each.
+const MOST_OPERATORS: usize = 200;
+
 /// A formula that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Formula {
@@ -44,7 +47,7 @@ pub struct FormulaError {
 impl Formula {
     /// Reads a formula.
     pub fn parse(text: &str) -> Result<Formula, FormulaError> {
-        let mut reader = FormulaReader { text, at: 0, depth: 0 };
+        let mut reader = FormulaReader { text, at: 0, depth: 0, operators: 0 };
         let root = reader.sum()?;
         match reader.peek() {
             None => Ok(Formula { root }),
@@ -156,6 +159,7 @@ struct FormulaReader<'a> {
     /// Bytes read.
     at: usize,
     depth: usize,
+    operators: usize,
 }
 
 impl FormulaReader<'_> {
@@ -167,7 +171,7 @@ impl FormulaReader<'_> {
                 Some('-') => Operator::Subtract,
                 _ => return Ok(left),
             };
-            self.at += 1;
+            self.pass_operator()?;
             left = Term::Binary(operator, Box::new((left, self.product()?)));
         }
     }
@@ -180,9 +184,18 @@ impl FormulaReader<'_> {
                 Some('/') => Operator::Divide,
                 _ => return Ok(left),
             };
-            self.at += 1;
+            self.pass_operator()?;
             left = Term::Binary(operator, Box::new((left, self.operand()?)));
         }
+    }
+
+    fn pass_operator(&mut self) -> Result<(), FormulaError> {
+        if self.operators == MOST_OPERATORS {
+            return Err(self.error(format!("more than {MOST_OPERATORS} operators")));
+        }
+        self.operators += 1;
+        self.at += 1;
+        Ok(())
     }
 
     fn operand(&mut self) -> Result<Term, FormulaError> {
@@ -318,6 +331,8 @@ mod tests {
             assert!(error.what.contains(what), "{text}: {error}");
         }
         assert!(Formula::parse(&"(".repeat(100_000)).unwrap_err().what.contains("more than 32"));
+        let long = format!("1{}", " + 1".repeat(201));
+        assert!(Formula::parse(&long).unwrap_err().what.contains("more than 200 operators"));
     }
 
     #[test]

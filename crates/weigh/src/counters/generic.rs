@@ -87,15 +87,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// A group by its id, its events and its derived values.
 type Declared = (GroupId, &'static [&'static str], &'static [(DerivedId, &'static str)]);
 
+const USER_CYCLES: &str = "cycles are counted in user mode, and CPU time in the kernel, too";
+
 const GROUPS: &[Declared] = &[
     (
         GroupId::Ipc,
-        &["cycles", "instructions", "task-clock"],
-        &[
-            (DerivedId::InstructionsPerCycle, "instructions / cycles"),
-            // The task clock counts nanoseconds.
-            (DerivedId::ClockFrequency, "cycles / task-clock * 1000000000"),
-        ],
+        &["cycles", "instructions"],
+        &[(DerivedId::InstructionsPerCycle, "instructions / cycles")],
+    ),
+    (
+        GroupId::Clock,
+        &["cycles", "task-clock"],
+        // The task clock counts nanoseconds.
+        &[(DerivedId::ClockFrequency, "cycles / task-clock * 1000000000")],
     ),
     (
         GroupId::Software,
@@ -144,7 +148,12 @@ const GROUPS: &[Declared] = &[
 pub fn group(id: GroupId) -> Option<EventGroup> {
     let (_, events, derived) = GROUPS.iter().find(|(declared, ..)| *declared == id)?;
     let derived = derived.iter().map(|(id, formula)| {
-        Some(Derived { id: *id, formula: Formula::parse(formula).ok()?, trust: Trust::Counted })
+        // Events of a core are counted in user mode, CPU time in the kernel, too.
+        let trust = match id {
+            DerivedId::ClockFrequency => Trust::LowerBound(USER_CYCLES.to_owned()),
+            _ => Trust::Counted,
+        };
+        Some(Derived { id: *id, formula: Formula::parse(formula).ok()?, trust })
     });
     let events = events.iter().map(|name| event(name));
     Some(EventGroup {

@@ -37,7 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "text",
         ],
     ),
-    ("doctor", &["catalog", "collect", "host", "model"]),
+    ("doctor", &["catalog", "collect", "counters", "host", "model"]),
     ("job", &["host", "model"]),
     ("program", &["host"]),
     ("run", &["catalog", "collect", "host", "job", "model", "parse", "record", "summary"]),

@@ -83,6 +83,11 @@ enum EventEncoding {
 }
 
 impl Microarchitecture {
+    /// Reads a table.
+    pub fn parse(text: &str) -> Result<Microarchitecture, TableError> {
+        read::table(text)
+    }
+
     /// The event of a task with this name.
     pub fn event(&self, name: &str) -> Option<&CounterEvent> {
         self.task_groups().flat_map(|group| &group.events).find(|event| event.name == name)
