@@ -28,6 +28,27 @@ const NEEDED: [(&str, &str); 18] = [
     ("mpicc", "libopenmpi-dev"),
 ];
 
+/// An OAR of two nodes on this machine, which `test --oar` needs beside the others.
+const OAR: [(&str, &str); 7] = [
+    ("Almighty", "oar-server"),
+    ("Almighty", "oar-server-pgsql"),
+    ("oarsub", "oar-user"),
+    ("oarsub", "oar-user-pgsql"),
+    ("oarnodechecklist", "oar-node"),
+    ("sudo", "sudo"),
+    ("psql", "postgresql"),
+];
+
+/// Installs OAR, unless it is there.
+pub(crate) fn install_oar() -> Result<()> {
+    let is_there = OAR.iter().all(|(program, _)| is_on_path(program));
+    if is_there {
+        return Ok(());
+    }
+    anyhow::ensure!(is_root(), "OAR is not installed, and only root may");
+    install_now(&OAR.map(|(_, package)| package))
+}
+
 /// Installs what is missing; where it cannot, it prints what, and tests that need it are skipped.
 pub(crate) fn install() -> Result<()> {
     let missing = missing();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, cargo, root};
 use crate::setup::Setup;
 use crate::skipped::Skipped;
-use crate::{aarch64, dependencies, generate, package, publish, python, site};
+use crate::{aarch64, dependencies, generate, package, packages, publish, python, site};
 
 /// How much is tested.
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,9 @@ pub(crate) struct Options {
     /// Only this: unit tests and readers built for aarch64 and emulated (after setup --aarch64)
     #[arg(long, conflicts_with = "fast")]
     aarch64: bool,
+    /// Only this: a job on a real OAR of two nodes, whose packages are installed first
+    #[arg(long, conflicts_with_all = ["fast", "aarch64"])]
+    oar: bool,
 }
 
 /// Makes a test that cannot run here fail, where everything was installed.
@@ -31,6 +34,12 @@ const TESTS: &str = "tests";
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.aarch64 {
         return aarch64::test();
+    }
+    if options.oar {
+        packages::install_oar()?;
+        let filter = ["--", "--ignored", "oar::"];
+        let words = ["test", "--locked", "-p", "weigh-cli", "--test", "alone"];
+        return command::run(step(&[&words[..], &filter].concat()).env(STRICT, "1"));
     }
     let setup = Setup::found();
     setup.print_missing();

@@ -34,6 +34,7 @@ mod launchers;
 mod limits;
 mod machine;
 mod merge;
+mod oar;
 mod oasis;
 mod packets;
 mod phases;
