@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 #: Loads for scripts: memory is touched, CPU time is counted by the kernel.
 LOADS = """
-import time
+import os, time
 
 def touch(megabytes):
     block = bytearray(megabytes * 1_000_000)
@@ -26,6 +26,20 @@ def burn(seconds):
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
+
+def waiting_fork():
+    # It shares all memory of the script until the function that is returned ends it.
+    asked, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(asked, 1)
+        os._exit(0)
+
+    def end():
+        os.write(told, b'x')
+        os.waitpid(child, 0)
+
+    return end
 """
 
 

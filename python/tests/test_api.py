@@ -161,6 +161,24 @@ def test_command_is_run_and_measured():
         weigh.run(["./no-such-program"])
 
 
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    while time.process_time() < 0.3:
+        pass
+"""
+
+
+def test_daemon_of_a_command_is_counted_exactly_where_this_process_is_its_subreaper():
+    done = weigh.run([sys.executable, "-c", DAEMON], subreaper=True, wait_all=True, interval=0.05)
+    cpu = done.figures.cpu_time
+    assert cpu.method == "exact" and cpu.value >= 0.3
+    assert not [one for one in done.summary["monitor"]["faults"] if "subreaper" in one]
+    done = weigh.run([sys.executable, "-c", DAEMON])
+    assert [one for one in done.summary["monitor"]["faults"] if "subreaper" in one]
+
+
 def test_attached_process_is_measured_until_it_exits():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         with weigh.attach(child.pid) as run:

@@ -41,7 +41,7 @@ def test_memory_that_a_fork_shares_is_missed_by_gpu_tracker_and_not_here(
     tmp_path: pathlib.Path,
 ) -> None:
     theirs, ours = beside(GPU_TRACKER, """
-import json, mmap, os
+import json, mmap
 import MODULE as gput
 
 def block(advice):
@@ -54,18 +54,13 @@ def block(advice):
 
 blocks = [block(advice) for advice in 3 * [mmap.MADV_SEQUENTIAL, mmap.MADV_RANDOM]]
 with gput.Tracker(sleep_time=0.1, ram_unit='bytes', disable_logs=True) as tracker:
-    asked, told = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.read(asked, 1)
-        os._exit(0)
+    end = waiting_fork()
     burn(1.5)
     # All that the child has is also in this process.
     [truth] = [
         int(line.split()[1]) * 1024 for line in open('/proc/self/smaps_rollup')
         if line.startswith('Rss:')]
-    os.write(told, b'x')
-    os.waitpid(child, 0)
+    end()
 print(json.dumps([tracker.to_json()['max_ram']['combined']['total_rss'], truth]))
 """, tmp_path)
     (theirs, their_truth), (ours, our_truth) = theirs, ours

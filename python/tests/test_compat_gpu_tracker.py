@@ -72,19 +72,14 @@ print(json.dumps({'usage': t.to_json(), 'cpu': cpu, 'peak': peak, 'times': [insi
 
 def test_memory_shared_by_a_fork_counts_once(tmp_path: pathlib.Path) -> None:
     found = python_json("""
-import json, os
+import json
 import weigh.compat.gpu_tracker as gput
 
 blocks = [touch(100) for _ in range(6)]
 with gput.Tracker(sleep_time=0.1, ram_unit='bytes', disable_logs=True) as tracker:
-    asked, told = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.read(asked, 1)
-        os._exit(0)
+    end = waiting_fork()
     burn(1.0)
-    os.write(told, b'x')
-    os.waitpid(child, 0)
+    end()
 print(json.dumps(tracker.to_json()['max_ram']))
 """, tmp_path)
     main, combined = found["main"]["total_rss"], found["combined"]["total_rss"]

@@ -152,14 +152,23 @@ def run(
     expected_cores: float | None = None,
     command_lines: bool = True,
     wait: bool = True,
+    wait_all: bool = False,
+    subreaper: bool = False,
 ) -> Run:
     """Runs a command, measures it and all that it starts, and waits for its end.
 
         done = weigh.run(["make", "-j8"])
         done.exit_code, done.figures.cpu_time
 
-    With ``wait=False`` it returns at once; :meth:`Run.wait` waits, :meth:`Run.stop` ends the
-    measurement.
+    Args:
+        wait: Whether to wait for its end; without, :meth:`Run.wait` waits, and :meth:`Run.stop` ends
+            the measurement.
+        wait_all: Whether the run lasts until its descendants have exited, too.
+        subreaper: Whether this process is a child subreaper until the end of the run, so that
+            daemons that the command starts are found and reaped, and all counts are exact. It is
+            restored at the end. A program that waits for any child (``os.wait()``) gets them, too.
+
+    All others are those of :func:`track`.
     """
     words = [os.fspath(word) for word in command]
     settings = _settings(
@@ -175,6 +184,7 @@ def run(
         expected_cores,
         command_lines,
     )
+    settings.update(wait_all=wait_all, subreaper=subreaper)
     started = Run(lambda wanted: _native.Session.spawn(words, wanted), settings, inherit=False)
     started.start()
     if wait:

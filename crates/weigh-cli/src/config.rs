@@ -163,6 +163,7 @@ impl File {
             per_cpu: args.per_cpu || self.per_cpu.unwrap_or(false),
             gpus: args.gpus.clone().or(self.gpus),
             visible_gpus: default.visible_gpus,
+            subreaper: default.subreaper,
             own_cgroup: self.cgroup.map_or(default.own_cgroup, Into::into),
             cgroup: default.cgroup,
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),

@@ -55,6 +55,8 @@ fn settings(wanted: &Bound<'_, PyDict>) -> PyResult<Settings> {
             "gpus" => settings.gpus = value.extract()?,
             "budget" => settings.budget = value.extract()?,
             "expected_cores" => settings.expected_cores = value.extract()?,
+            "wait_all" => settings.wait_all = value.extract()?,
+            "subreaper" => settings.subreaper = value.extract()?,
             "command_lines" => settings.command_lines = value.extract()?,
             "host_root" => settings.host_root = value.extract()?,
             other => return Err(Raised::Value(format!("there is no setting {other}")).into()),

@@ -4,15 +4,23 @@
 //!
 //! A [`Session`] measures this program, a command or running processes, in a thread of its own:
 //!
-//! ```no_run
-//! use weigh::{FigureId, Session, Settings};
+//! ```
+//! use weigh::{FigureId, Session, Settings, model::settings::Destination};
 //!
-//! let session = Session::spawn(&["make".into(), "-j8".into()], &Settings::default())?;
-//! session.wait(None);
-//! let outcome = session.stop()?;
-//! let memory = outcome.summary.figures.get(FigureId::MemoryPeak);
-//! println!("{memory:?}, recorded in {:?}", outcome.recording);
-//! # Ok::<(), weigh::RunError>(())
+//! fn main() -> Result<(), weigh::RunError> {
+//!     let settings = Settings { destination: Destination::Nowhere, ..Settings::default() };
+//!     let own = Session::current(&settings)?;
+//!     let child = Session::spawn(&["sleep".into(), "0.1".into()], &settings)?;
+//!     child.wait(None);
+//!     own.mark("the child has exited");
+//!     for session in [child, own] {
+//!         let summary = session.stop()?.summary;
+//!         let cpu = summary.figures.get(FigureId::CpuTime).and_then(|cpu| cpu.value);
+//!         println!("{}: {cpu:?} seconds of CPU time", summary.run.name);
+//! #       assert!(cpu.is_some_and(|seconds| seconds > 0.0));
+//!     }
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Every [`Figure`] has a value, a method (exact, sampled or estimated), bounds and a source. What is
@@ -37,9 +45,10 @@
 //! ```
 //!
 //! [`Session`], [`Settings`], [`Recording`], [`Summary`] and what they return are the interface for
-//! programs; the program `weigh` and the Python package use nothing else. The modules that measure
-//! (`collect`, `host`, `parse`) are private. Everything is true without a terminal: arguments,
-//! colours and exit codes live in the program.
+//! programs and for the Python package. The program `weigh` calls [`run::run`] and [`run::attach`]
+//! instead, which take over the process. The modules that measure (`collect`, `host`, `parse`) are
+//! private. Everything is true without a terminal: arguments, colours and exit codes live in the
+//! program.
 
 #![cfg_attr(
     test,

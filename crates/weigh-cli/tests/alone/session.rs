@@ -1,5 +1,6 @@
 //! The library called from a program: this test program is the one that is measured.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -93,6 +94,90 @@ fn command_of_a_session_is_counted_exactly() {
         weigh::summary::of(&weigh::Recording::open(&directory.path().join("run")).unwrap())
             .unwrap()
     );
+}
+
+fn is_subreaper() -> bool {
+    let mut is_subreaper = 0;
+    // SAFETY: the option writes one int, and the place is ours.
+    unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut is_subreaper, 0, 0, 0) };
+    is_subreaper != 0
+}
+
+/// The children of this process, running ones and zombies: those of other tests, too.
+fn children() -> BTreeSet<u32> {
+    let own = std::process::id().to_string();
+    let entries = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
+    let pids = entries.filter_map(|name| name.to_str().and_then(|name| name.parse().ok()));
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.split(' ').nth(2)) == Some(&own)
+    };
+    pids.filter(is_child).collect()
+}
+
+fn with_subreaper(directory: &Path) -> Settings {
+    Settings { subreaper: true, wait_all: true, ..settings(directory) }
+}
+
+fn shell(script: &str) -> Vec<OsString> {
+    ["sh", "-c", script].map(Into::into).into()
+}
+
+#[test]
+fn orphans_of_a_command_are_counted_exactly_and_reaped_where_the_session_is_a_subreaper() {
+    let directory = tempfile::tempdir().unwrap();
+    // The second orphan has exited before the next sample, and has no environment.
+    let settings =
+        Settings { interval: Duration::from_secs(60), ..with_subreaper(directory.path()) };
+    let (burner, before) = (burner().display().to_string(), children());
+    let script = format!("{burner} daemon 300ms; (env -i {burner} cpu 200ms &); sleep 1");
+    let session = Session::spawn(&shell(&script), &settings).unwrap();
+    assert!(is_subreaper());
+    assert!(session.wait(None));
+    let summary = session.stop().unwrap().summary;
+    assert!(!is_subreaper(), "restored");
+    assert_eq!(children(), before, "no zombie is left to the program");
+    let cpu = summary.figures.get(FigureId::CpuTime).unwrap();
+    let counted = cpu.value.unwrap();
+    assert!((0.5..0.55).contains(&counted), "{cpu:?}");
+    assert_eq!(cpu.method, Some(Method::Exact));
+    let faults = &summary.monitor.faults;
+    assert!(!faults.iter().any(|fault| fault.starts_with("child-subreaper")), "{faults:?}");
+    assert_eq!(summary.run.exit_code, Some(0));
+}
+
+#[test]
+fn children_of_the_program_are_left_to_it_by_a_session_that_is_a_subreaper() {
+    let directory = tempfile::tempdir().unwrap();
+    let command = shell(&format!("{} daemon 100ms", burner().display()));
+    let before = children();
+    let session = Session::spawn(&command, &with_subreaper(directory.path())).unwrap();
+    let mut own = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
+    assert!(session.wait(None));
+    session.stop().unwrap();
+    assert_eq!(own.wait().unwrap().code(), Some(7));
+    assert_eq!(children(), before);
+}
+
+#[test]
+fn orphan_that_outlives_its_session_is_reaped_when_it_exits() {
+    let directory = tempfile::tempdir().unwrap();
+    let (printed, fifo) = (directory.path().join("pid"), directory.path().join("fifo"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let command = shell(&format!("(cat {fifo:?} & echo $! > {printed:?})"));
+    let settings = Settings { wait_all: false, ..with_subreaper(directory.path()) };
+    let session = Session::spawn(&command, &settings).unwrap();
+    assert!(session.wait(None));
+    let summary = session.stop().unwrap().summary;
+    assert!(!is_subreaper());
+    assert_eq!(summary.run.exit_code, Some(0));
+    let orphan = fs::read_to_string(printed).unwrap().trim().parse().unwrap();
+    assert!(children().contains(&orphan));
+    // It reads the end of the file.
+    drop(fs::File::options().write(true).open(&fifo).unwrap());
+    while children().contains(&orphan) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::pipe::PipeFlags;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::descent_mark::DescentMark;
 use super::limits::ResourceLimits;
 use super::signals::SignalState;
 use super::{environment, out_of_memory};
@@ -84,12 +85,15 @@ pub struct Original {
     pub signals: SignalState,
     /// and limits.
     pub limits: ResourceLimits,
+    /// What shows that a process is a descendant of the command, where that is wanted.
+    pub mark: Option<DescentMark>,
 }
 
 impl Original {
     /// The current state, before weigh changes it.
     pub fn now(inherited: Inherited) -> Original {
-        Original { inherited, signals: SignalState::now(), limits: ResourceLimits::now() }
+        let (signals, limits) = (SignalState::now(), ResourceLimits::now());
+        Original { inherited, signals, limits, mark: None }
     }
 
     /// Restores everything for the command: between fork and exec, or before exec in place of
@@ -107,6 +111,7 @@ impl Original {
             }
         }
         self.limits.restore();
+        self.mark.into_iter().for_each(DescentMark::set);
     }
 }
 

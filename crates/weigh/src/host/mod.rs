@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod connector;
+pub mod descent_mark;
 mod dir;
 pub mod disk_space;
 pub mod environment;
@@ -33,6 +34,7 @@ pub mod signals;
 #[cfg(test)]
 pub(crate) mod skip;
 pub mod sock_diag;
+pub mod subreaper;
 pub mod taskstats;
 pub mod terminal;
 pub mod timeout;

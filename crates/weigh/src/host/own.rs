@@ -132,13 +132,6 @@ fn name_in(users: &str, number: u32) -> Option<String> {
     users.lines().find_map(of)
 }
 
-/// Becomes a child subreaper: orphaned descendants are reparented to this process.
-pub fn become_subreaper() -> std::io::Result<()> {
-    // SAFETY: prctl with this option takes one number.
-    let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-}
-
 /// Whether this `/proc` is of our pid namespace: it shows us under our own pid. In one of another
 /// namespace every pid would be another process's.
 pub fn proc_is_our_pid_namespace(proc: &Dir) -> bool {

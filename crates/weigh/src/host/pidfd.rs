@@ -1,16 +1,16 @@
-//! A pidfd of a process that is not our child: its exit is noticed at once, and pid reuse cannot be
-//! mistaken for it.
+//! A pidfd of a process: its exit is noticed at once, and pid reuse cannot be mistaken for it.
 //!
 //! The kernel reports the exit status only to the parent; since Linux 6.15 also to holders of a
 //! pidfd (`PIDFD_GET_INFO`).
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::model::End;
+use crate::model::{End, Usage};
 
 /// An open pidfd.
 #[derive(Debug)]
@@ -67,6 +67,44 @@ impl PidFd {
 }
 
 impl PidFd {
+    /// Whether it is a child of this process that nobody has reaped.
+    pub fn is_child(&self) -> bool {
+        self.wait(libc::WEXITED | libc::WNOWAIT).is_ok()
+    }
+
+    /// Reaps it, if it is a child of this process that has exited: never another process that has
+    /// its pid by now.
+    pub fn reap(&self) -> Option<(End, Usage)> {
+        self.wait(libc::WEXITED).ok().flatten()
+    }
+
+    /// The system call and not the function of the C library, which has no place for the usage.
+    fn wait(&self, options: libc::c_int) -> std::io::Result<Option<(End, Usage)>> {
+        // SAFETY: an all-zero siginfo is valid; the kernel leaves it so while the child runs.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: both places are ours and large enough, and the descriptor is ours.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_waitid,
+                libc::P_PIDFD,
+                self.pidfd.as_raw_fd(),
+                &raw mut found,
+                options | libc::WNOHANG,
+                usage.as_mut_ptr(),
+            )
+        };
+        if result != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the kernel filled in both fields where a child has exited, and left zeros else;
+        // all zeros is a valid rusage.
+        let (pid, status, usage) =
+            unsafe { (found.si_pid(), found.si_status(), usage.assume_init()) };
+        let end = if found.si_code == libc::CLD_EXITED { End::Code } else { End::Signal };
+        Ok((pid != 0).then(|| (end(status), Usage::from(&usage))))
+    }
+
     /// How it ended, if it is reaped within this time.
     pub fn end_within(&self, timeout: Duration) -> Option<End> {
         const PAUSE: Duration = Duration::from_millis(5);
@@ -109,6 +147,25 @@ mod tests {
         assert!(pidfd.has_ended());
         // Linux before 6.15 does not report it.
         assert!(matches!(pidfd.end(), None | Some(End::Code(7))), "{:?}", pidfd.end());
+    }
+
+    #[test]
+    #[expect(clippy::zombie_processes, reason = "its pidfd reaps it")]
+    fn only_a_child_is_reaped_and_only_once() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -9 $$"]);
+        let child = command.spawn().unwrap();
+        let pidfd = PidFd::open(child.id()).unwrap();
+        while !pidfd.has_ended() {
+            std::thread::yield_now();
+        }
+        assert!(pidfd.is_child());
+        let (end, usage) = pidfd.reap().unwrap();
+        assert_eq!(end, End::Signal(libc::SIGKILL));
+        assert!(usage.minor_faults > 0);
+        assert!(!pidfd.is_child() && pidfd.reap().is_none());
+        let parent = PidFd::open(std::os::unix::process::parent_id()).unwrap();
+        assert!(!parent.is_child() && parent.reap().is_none());
     }
 
     #[test]

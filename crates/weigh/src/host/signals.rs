@@ -129,6 +129,17 @@ pub fn block_all() {
     }
 }
 
+/// Whether the kernel reaps the children of this process, because SIGCHLD is ignored.
+pub fn children_are_auto_reaped() -> bool {
+    // SAFETY: without an action the disposition is only read, and all zeros is a valid sigaction.
+    let action = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut action);
+        action
+    };
+    action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0
+}
+
 /// The descriptor on which signals arrive.
 pub struct Signals {
     fd: OwnedFd,

@@ -28,6 +28,11 @@ impl Usage {
         of(libc::RUSAGE_SELF)
     }
 
+    /// What the children of this process have used that were reaped so far.
+    pub fn of_children() -> Usage {
+        of(libc::RUSAGE_CHILDREN)
+    }
+
     /// What this thread has used so far.
     pub fn of_thread() -> Usage {
         of(libc::RUSAGE_THREAD)

@@ -102,6 +102,9 @@ pub struct Settings {
     pub expected_cores: Option<f64>,
     /// Whether to wait for descendants that outlive the command.
     pub wait_all: bool,
+    /// Whether a program is a child subreaper while its session measures a command
+    /// ([`Session::spawn`](crate::Session::spawn) says what that means); `weigh run` always is.
+    pub subreaper: bool,
     /// Whether each CPU of the machine is recorded, too.
     pub per_cpu: bool,
     /// Whether a command gets a cgroup of its own.
@@ -132,6 +135,7 @@ impl Default for Settings {
             budget: 0.005,
             expected_cores: None,
             wait_all: false,
+            subreaper: false,
             per_cpu: false,
             own_cgroup: OwnCgroup::default(),
             cgroup: false,

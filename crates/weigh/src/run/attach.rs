@@ -418,6 +418,7 @@ impl AttachMonitor {
         self.sampling.first_tick();
         loop {
             let time = self.sampling.work();
+            self.find_orphans();
             let left = self.until.map(|until| until.saturating_sub(self.sampling.now()));
             if left.is_some_and(|left| left.is_zero()) {
                 self.sampling.take_tick();
@@ -430,6 +431,7 @@ impl AttachMonitor {
                 return StopReason::StopRequested;
             }
             self.handle_proc_events();
+            self.reap_orphans();
             self.notice_ends();
             let has_processes = self.has_processes();
             if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(has_processes)) {
@@ -476,6 +478,7 @@ impl AttachMonitor {
             .chain(self.control.fd())
             .chain(self.connector.as_ref().map(AsFd::as_fd))
             .chain(pidfds)
+            .chain(self.orphan_fds())
             .chain(self.occupants.as_ref().and_then(Occupants::exit_fd))
             .chain(self.job.as_ref().and_then(|job| job.stop.as_ref()).map(AsFd::as_fd))
             .chain(stdin)
@@ -579,6 +582,7 @@ impl AttachMonitor {
         // Processes that the last sample found gone are reported by now.
         self.handle_proc_events();
         self.control.finish(&mut self.sampling);
+        self.release_orphans();
         let now = self.sampling.now();
         self.control.end_steps(&mut self.sampling, now);
         self.sampling.finish_sockets();

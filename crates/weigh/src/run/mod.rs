@@ -37,7 +37,7 @@ use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::run_cgroup::{self, CgroupMode, RunCgroup};
 use crate::host::signals::Signals;
-use crate::host::{self, Host, clock, limits, out_of_memory, own};
+use crate::host::{self, Host, clock, limits, out_of_memory, own, subreaper};
 use crate::job as batch;
 use crate::model::batch_job::BatchJob;
 use crate::model::gpu::Visible;
@@ -237,7 +237,7 @@ fn measure(
         directory.iter().for_each(|directory| files::discard(directory, made));
     };
     // Sandboxes refuse it (gVisor, qemu-user); the command runs all the same.
-    let subreaper = own::become_subreaper();
+    let is_subreaper = subreaper::become_subreaper();
     let (signals, waiting) = match launch(path, command, directory.as_deref(), original) {
         Ok(launched) => launched,
         Err(error) => {
@@ -295,7 +295,7 @@ fn measure(
     if let Some(why) = refusal {
         monitor.fault(SourceId::Cgroup, format!("the command has no cgroup of its own: {why}"));
     }
-    if let Err(error) = subreaper {
+    if let Err(error) = is_subreaper {
         monitor.lose_orphans(&error);
     }
     monitor.take_group(own_group, around);

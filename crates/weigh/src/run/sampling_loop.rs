@@ -12,10 +12,11 @@ use crate::collect::Collectors;
 use crate::collect::processes::ExitedProcess;
 use crate::host::connector::ProcEvent;
 use crate::host::taskstats::ExitRecord;
-use crate::host::{Host, own};
+use crate::host::{Host, ProcPath, own};
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
-use crate::model::{FaultSource, Tick};
+use crate::model::{FaultSource, Io, ProcessId, Tick};
+use crate::parse;
 use crate::record::{
     AttachBaseline, Entry, Event, Frame, Frames, Manifest, Moment, RunEnd, Writer, files,
 };
@@ -181,6 +182,24 @@ impl SamplingLoop {
         given: Result<T, impl ToString>,
     ) -> Option<T> {
         given.map_err(|error| self.fault(source, error.to_string())).ok()
+    }
+
+    /// Reads a zombie for the last time; returns its identity, unless it was weigh's own helper.
+    pub(super) fn final_read(&mut self, pid: u32, at: Duration) -> Option<ProcessId> {
+        let Some(processes) = &mut self.collectors.processes else {
+            return Some(ProcessId { pid, started: 0 });
+        };
+        self.tick.begin(at);
+        let id = processes.final_read(&self.host, pid, &mut self.tick);
+        self.emit_tick();
+        id
+    }
+
+    /// I/O of a zombie, with that of the children it has reaped.
+    pub(super) fn zombie_io(&self, pid: u32) -> Option<Io> {
+        let mut buffer = Vec::new();
+        let bytes = self.host.proc.read(ProcPath::new(pid, "io").as_c_str(), &mut buffer).ok()?;
+        parse::io::parse(bytes).ok()
     }
 
     /// Starts and exits first, so that no exited process is counted.

@@ -207,6 +207,23 @@ fn no_figure_is_named_by_a_string_outside_its_declaration() {
 }
 
 #[test]
+fn programs_of_the_guide_are_those_that_are_compiled_and_run_as_doctests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(root.join("../../docs/guides/library.md")).unwrap();
+    let source = std::fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let shown = |line: &&str| !line.starts_with("# ");
+    let documented = source.lines().filter_map(|line| line.strip_prefix("//!"));
+    let documented = documented.map(|line| line.strip_prefix(' ').unwrap_or(line)).filter(shown);
+    let documented = documented.collect::<Vec<_>>().join("\n");
+    let programs: Vec<&str> =
+        guide.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(programs.len(), 2);
+    for program in programs {
+        assert!(documented.contains(program), "{program}");
+    }
+}
+
+#[test]
 fn the_same_table_stands_in_the_documentation() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
     let text = std::fs::read_to_string(path).unwrap();

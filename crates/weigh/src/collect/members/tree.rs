@@ -17,6 +17,7 @@ use std::mem::MaybeUninit;
 
 use super::NewMember;
 use super::fork_counter::{ForkCounter, NewPids};
+use crate::host::descent_mark::DescentMark;
 use crate::host::{self, Host};
 use crate::model::ProcessId;
 use crate::parse;
@@ -33,6 +34,8 @@ struct KnownPid {
 enum TreeRoots {
     /// Those of this process, a subreaper, without the children it had before.
     Reaper(u32),
+    /// Those of a command whose orphans this process adopts: of its children those with the mark.
+    Command(DescentMark),
     /// Given processes and their descendants.
     Roots(HashSet<u32>),
     /// All processes but this one.
@@ -196,6 +199,14 @@ impl ProcessTree {
         tree
     }
 
+    /// The descendants of a command that will be [begun](Self::begin), also when they are orphans that
+    /// this process has adopted: they have the mark of the command.
+    pub fn of_command(host: &Host, mark: DescentMark) -> ProcessTree {
+        let mut tree = ProcessTree::new(host, TreeRoots::Command(mark));
+        tree.verify_fork_counter(host);
+        tree
+    }
+
     /// All processes but one.
     pub fn all_but(host: &Host, pid: u32) -> ProcessTree {
         let mut tree = ProcessTree::new(host, TreeRoots::AllBut(pid));
@@ -348,6 +359,10 @@ impl ProcessTree {
         let member = NewMember::new(id, parent, stat.name);
         let by_itself = match &mut self.roots {
             TreeRoots::Reaper(reaper) => (parent == *reaper).then_some(true),
+            TreeRoots::Command(_) if pid == std::process::id() => Some(false),
+            TreeRoots::Command(mark) => {
+                (parent == std::process::id()).then(|| mark.is_on(host, pid, &mut self.buffer))
+            }
             // Once: a process with this pid afterwards is another one.
             TreeRoots::Roots(roots) => {
                 let is_root = roots.remove(&pid);
@@ -374,7 +389,8 @@ impl ProcessTree {
         });
         self.remember(pid, inode, ours);
         // A process that was a zombie when attached does not count, unless weigh reaps it.
-        let is_over = is_zombie && !matches!(self.roots, TreeRoots::Reaper(_));
+        let is_reaper = matches!(self.roots, TreeRoots::Reaper(_) | TreeRoots::Command(_));
+        let is_over = is_zombie && !is_reaper;
         if ours && !is_over {
             found.push(member);
         }

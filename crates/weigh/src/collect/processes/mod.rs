@@ -22,6 +22,7 @@ use super::pss_uss::PssUssReader;
 use super::rule::ProgramRule;
 use super::{Collector, Context, Fault, MissingParts, Probe, Provider, readable};
 use crate::catalog::SourceId;
+use crate::host::descent_mark::DescentMark;
 use crate::host::{Host, wait};
 use crate::model::settings::Settings;
 use crate::model::{Change, Entity, ProcessId, Tick};
@@ -99,6 +100,26 @@ impl ProcessCollector {
         descriptors: usize,
     ) -> ProcessCollector {
         let members = ProcessTree::rooted_at(host, &[pid]);
+        ProcessCollector::of_command(host, settings, members, descriptors)
+    }
+
+    /// The same, and its orphans, which that program adopts: they have the mark of the command.
+    pub fn of_marked_child(
+        host: &Host,
+        settings: &Settings,
+        mark: DescentMark,
+        descriptors: usize,
+    ) -> ProcessCollector {
+        let members = ProcessTree::of_command(host, mark);
+        ProcessCollector::of_command(host, settings, members, descriptors)
+    }
+
+    fn of_command(
+        host: &Host,
+        settings: &Settings,
+        members: ProcessTree,
+        descriptors: usize,
+    ) -> ProcessCollector {
         ProcessCollector {
             is_attached: false,
             ..ProcessCollector::of(host, settings, members, None, descriptors)
@@ -208,6 +229,17 @@ impl ProcessCollector {
     /// The processes that were alive at the last tick.
     pub fn alive(&self) -> impl Iterator<Item = ProcessId> {
         self.list.iter().map(|process| process.id)
+    }
+
+    /// The processes, without the command, whose parent is none of them: it has exited, unless it is
+    /// a helper of weigh.
+    pub fn without_parent(&self) -> Vec<ProcessId> {
+        let mut pids: Vec<u32> = self.list.iter().map(|process| process.id.pid).collect();
+        pids.sort_unstable();
+        let has_none = |process: &&ProcessReader| {
+            process.id.pid != self.main && pids.binary_search(&process.parent).is_err()
+        };
+        self.list.iter().filter(has_none).map(|process| process.id).collect()
     }
 
     /// Makes the next tick read PSS and USS of all processes.

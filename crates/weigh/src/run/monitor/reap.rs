@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::Monitor;
 use crate::collect::Collectors;
 use crate::collect::processes::ProcessCollector;
-use crate::host::{Host, ProcPath, out_of_memory, own, signals, wait};
+use crate::host::{Host, out_of_memory, own, signals, wait};
 use crate::model::{FaultSource, Io, ProcessId, Usage};
-use crate::parse;
 use crate::record::Event;
 use crate::run::LiveEvent;
 
@@ -60,10 +59,7 @@ impl Monitor {
 
     /// A child from before exec of this program: what it used is not the run's.
     fn reap_inherited_child(&mut self, pid: u32) {
-        let mut buffer = Vec::new();
-        let path = ProcPath::new(pid, "io");
-        let io = self.sampling.host.proc.read(path.as_c_str(), &mut buffer).ok();
-        match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
+        match self.sampling.zombie_io(pid) {
             Some(io) => self.pre_run_baseline.io = self.pre_run_baseline.io.and(&io),
             None => {
                 self.sampling.fault(
@@ -89,13 +85,7 @@ impl Monitor {
             }
             return Some(self.root);
         }
-        let Some(processes) = &mut self.sampling.collectors.processes else {
-            return Some(ProcessId { pid, started: 0 });
-        };
-        self.sampling.tick.begin(at);
-        let id = processes.final_read(&self.sampling.host, pid, &mut self.sampling.tick);
-        self.sampling.emit_tick();
-        id
+        self.sampling.final_read(pid, at)
     }
 
     /// Tells the collectors when the run ends with the command, as far as is known.

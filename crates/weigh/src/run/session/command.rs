@@ -1,13 +1,14 @@
 //! The command of a session: started from another program, and reaped by pid alone.
 //!
-//! Unlike `weigh run`, a session is no child subreaper and reaps nothing but its command: all other
-//! children are the program's. Descendants that nobody reaps before the command exits are counted
-//! by the inherited task clock, and by samples.
+//! Unlike `weigh run`, a session reaps nothing but its command: all other children are the
+//! program's. Descendants that nobody reaps before the command exits are counted by the inherited
+//! task clock, and by samples; with `Settings::subreaper` they are reaped, too (`super::orphans`).
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use super::orphans::Orphans;
 use crate::catalog::{SourceId, groups};
 use crate::collect::processes::ProcessCollector;
 use crate::collect::sockets::{SocketBaseline, Sockets};
@@ -16,11 +17,10 @@ use crate::collect::{Collectors, Selection};
 use crate::host::child::{self, Inherited, Original, PreExecUsage};
 use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::pidfd::PidFd;
-use crate::host::{Host, ProcPath, clock, own, wait};
+use crate::host::{Host, clock, own, wait};
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
 use crate::model::{End, Facts, FaultSource, Io, ProcessId, Tick, Usage};
-use crate::parse;
 use crate::record::inbox::Inbox;
 use crate::record::{Event, FinalCounters, Manifest, RunEnd, Writer, files, secrets};
 use crate::run::attach::{AttachMonitor, session_descriptors};
@@ -31,7 +31,7 @@ use crate::run::{Error, check_gpus, is_here, prepare, select, surroundings, vari
 
 /// A command that a session has started.
 pub(in crate::run) struct SessionCommand {
-    id: ProcessId,
+    pub(super) id: ProcessId,
     /// When it called exec.
     executed: Duration,
     /// What its process used before exec.
@@ -39,6 +39,8 @@ pub(in crate::run) struct SessionCommand {
     /// How and when it ended, and what it used, once it is reaped.
     exit: Option<(End, Duration, Usage)>,
     io: Option<Io>,
+    /// Where the program is a child subreaper.
+    pub(super) orphans: Option<Orphans>,
 }
 
 impl SessionCommand {
@@ -47,9 +49,9 @@ impl SessionCommand {
     pub(in crate::run) fn close(&self, end: &mut RunEnd, now: Duration, control: &Control) {
         let since_exec = |at: Duration| at.saturating_sub(self.executed).as_secs_f64();
         end.task_clock_began_seconds = end.task_clock_seconds.map(|_| 0.0);
-        // Orphaned descendants are reparented to another process, which reaps them.
-        end.may_miss_processes = true;
-        let Some((exit, at, reaped)) = self.exit else {
+        // Without a subreaper, orphans are reparented to another process, which reaps them.
+        end.may_miss_processes |= self.orphans.as_ref().is_none_or(Orphans::may_be_lost);
+        let Some((exit, at, mut reaped)) = self.exit else {
             end.duration_seconds = since_exec(now);
             return;
         };
@@ -58,9 +60,13 @@ impl SessionCommand {
         end.duration_seconds = since_exec(at);
         end.measured_seconds =
             Some(since_exec(if end.still_running.is_empty() { at } else { now }));
+        let mut io = self.io;
+        if let Some(orphans) = &self.orphans {
+            orphans.add_to(&mut reaped, &mut io);
+        }
         end.final_counters = Some(Box::new(FinalCounters {
             reaped,
-            io: self.io,
+            io,
             rss_before_exec_bytes: self.before_exec.largest_rss.max(control.largest_helper),
             cpu_before_exec_seconds: self.before_exec.cpu.as_secs_f64(),
             helpers: control.helpers,
@@ -102,14 +108,21 @@ pub(super) fn begin(
     let recording = directory.as_ref().map(|(directory, _)| directory.as_path());
     let added = variables(recording);
     let added: Vec<_> = added.iter().map(|(name, path)| (*name, path.as_os_str())).collect();
+    let orphans = if settings.subreaper { Orphans::adopt() } else { Err(NO_SUBREAPER.to_owned()) };
+    let mark = orphans.as_ref().ok().map(|orphans| orphans.mark);
+    let original = &Original { mark, ..*original };
     let waiting =
         child::fork(&path, command, &added, original).map_err(|error| discard(error.into()))?;
     let pid = waiting.pid;
     // It exists until this process reaps it.
     let pidfd = PidFd::open(pid).map_err(|source| discard(Error::Process { pid, source }))?;
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(pid));
-    let mut processes = collects(SourceId::Process)
-        .then(|| ProcessCollector::of_child(&host, settings, pid, session_descriptors()));
+    let mut processes = collects(SourceId::Process).then(|| match mark {
+        Some(mark) => {
+            ProcessCollector::of_marked_child(&host, settings, mark, session_descriptors())
+        }
+        None => ProcessCollector::of_child(&host, settings, pid, session_descriptors()),
+    });
     let main =
         processes.as_mut().map(|processes| processes.begin(&host, pid, session_descriptors()));
     let id = main.unwrap_or(ProcessId { pid, started: 0 });
@@ -138,9 +151,10 @@ pub(super) fn begin(
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         sampling.fault(missed.source.id, missed.why);
     }
-    let orphans = "what orphaned descendants (daemons) used may be missing from what was reaped";
-    let why = format!("{orphans}: a session is no child subreaper");
-    sampling.fault(FaultSource::ChildSubreaper, why);
+    if let Err(why) = &orphans {
+        let lack = "what orphaned descendants (daemons) used may be missing from what was reaped";
+        sampling.fault(FaultSource::ChildSubreaper, format!("{lack}: {why}"));
+    }
     let mut control = Control::default();
     if let Some(inbox) = inbox {
         control.take_inbox(&mut sampling, inbox);
@@ -164,7 +178,14 @@ pub(super) fn begin(
         sampling,
         requests: Requests::Queue(queue),
         control,
-        command: Some(SessionCommand { id, executed, before_exec, exit: None, io: None }),
+        command: Some(SessionCommand {
+            id,
+            executed,
+            before_exec,
+            exit: None,
+            io: None,
+            orphans: orphans.ok(),
+        }),
         target_pidfds: vec![pidfd],
         occupants: None,
         job: None,
@@ -181,6 +202,8 @@ pub(super) fn begin(
     Ok((monitor, manifest))
 }
 
+const NO_SUBREAPER: &str = "a session is a child subreaper only on request (Settings::subreaper)";
+
 /// What a command inherits from a program that is not weigh: as with `std::process::Command`,
 /// SIGPIPE has its default disposition again, which the runtimes of Rust and Python have changed.
 pub(super) fn original() -> Original {
@@ -192,17 +215,13 @@ impl AttachMonitor {
     pub(in crate::run) fn reap_command(&mut self) {
         let Some(command) = &mut self.command else { return };
         let (id, at) = (command.id, self.sampling.now());
-        // A zombie's counters include those of the children it has reaped.
-        let mut buffer = Vec::new();
-        let path = ProcPath::new(id.pid, "io");
-        let io = self.sampling.host.proc.read(path.as_c_str(), &mut buffer).ok();
-        command.io =
-            io.and_then(|bytes| parse::io::parse(bytes).ok()).map(|io| io.less(&PreExecUsage::IO));
+        command.io = self.sampling.zombie_io(id.pid).map(|io| io.less(&PreExecUsage::IO));
         if let Some(processes) = &mut self.sampling.collectors.processes {
             processes.forget(id.pid);
         }
         // The program may have reaped it itself, or ignore SIGCHLD.
         let reaped = wait::reap(id.pid).map(|(end, mut usage)| {
+            command.orphans.iter_mut().for_each(|orphans| orphans.note_reaped(&usage));
             usage.subtract_pre_exec(command.before_exec.cpu.as_secs_f64());
             (end, usage)
         });

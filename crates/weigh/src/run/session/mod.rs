@@ -2,12 +2,13 @@
 //!
 //! A thread of its own samples, so the program goes on. Nothing of the program is changed: no
 //! signal, stream, limit, environment variable or working directory, and no child is reaped but the
-//! command that a session has started.
+//! command that a session has started, and its orphans where that is wanted ([`orphans`]).
 //!
 //! A fork copies the session, but not its thread. In the child it does nothing, except that phases
 //! and marks reach the recording through its pipe, and dropping it is without effect.
 
 pub(super) mod command;
+mod orphans;
 
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
@@ -193,6 +194,14 @@ impl Session {
     ///
     /// The session reaps the command, and no other child. A command that is still running at
     /// [`stop`](Self::stop) goes on, unmeasured.
+    ///
+    /// Orphaned descendants (daemons) are given to the reaper of this process. What they used is
+    /// sampled, and after their exit nobody knows the rest. With
+    /// [`Settings::subreaper`](crate::Settings) this process is a child subreaper (prctl(2)) until
+    /// `stop`, which restores what was before. Then orphans are children of this process; the session
+    /// finds and reaps them, also after `stop`, and all counts are exact. It recognises them by a
+    /// soft limit `RLIMIT_RTTIME` of about 150,000 years, which the command and all its descendants
+    /// have. A program that waits for any child (`waitpid(-1)`) gets orphans, too.
     pub fn spawn(command: &[OsString], settings: &Settings) -> Result<Session, Error> {
         let (settings, command) = (settings.clone(), command.to_vec());
         // Of this thread, whose signal mask the command gets.
