@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use weigh::merge::{self, Merged};
 use weigh::program;
+use weigh::quantity;
+use weigh::record::clock::{self, ClockOffset, RecordedClock};
+use weigh::record::job_directory::LaunchTimes;
 use weigh::record::{self, Recording, files};
 use weigh::report::text;
 
@@ -19,6 +22,7 @@ pub(crate) fn merge(args: MergeArgs) -> Result<u8, Failure> {
     for run in args.runs {
         recordings.extend(opened(&run)?);
     }
+    let recordings = on_one_clock(recordings, &args.offsets)?;
     let merged = merge_all(&recordings, args.output.as_deref(), args.name.as_deref())?;
     let Merged { directory, summary, warnings } = merged;
     warnings.iter().for_each(|warning| print::warning(warning));
@@ -42,6 +46,45 @@ fn opened(run: &Path) -> Result<Vec<Recording>, Failure> {
         }
     }
     Ok(recordings)
+}
+
+/// The recordings with their clocks corrected: by what was given, or as far as it is known that they
+/// are off.
+fn on_one_clock(
+    recordings: Vec<Recording>,
+    given: &[(String, f64)],
+) -> Result<Vec<Recording>, Failure> {
+    let clocks: Option<Vec<RecordedClock>> =
+        recordings.iter().map(|recording| RecordedClock::of(recording.directory())).collect();
+    // A recording that is damaged in this way is reported by the merge.
+    let Some(clocks) = clocks else { return Ok(recordings) };
+    if let Some((host, _)) =
+        given.iter().find(|(host, _)| clocks.iter().all(|clock| clock.host != *host))
+    {
+        let mut hosts: Vec<&str> = clocks.iter().map(|clock| clock.host.as_str()).collect();
+        hosts.dedup();
+        let cause = format!("no recording is of {host}; they are of {}", hosts.join(", "));
+        let hint = "weigh merge … --offset HOST=1.5s";
+        return Err(Failure::new("cannot correct that clock", cause, hint).code(USAGE));
+    }
+    let launch = recordings.first().and_then(|one| LaunchTimes::read(one.directory().parent()?));
+    let known = clock::offsets(&clocks, launch.as_ref());
+    let corrected = recordings.into_iter().zip(clocks).zip(known).map(|((one, clock), known)| {
+        let given = given.iter().rev().find(|(host, _)| *host == clock.host);
+        let offset = given.map(|(_, seconds)| ClockOffset::given(*seconds)).or(known);
+        let ahead = offset.as_ref().map_or(0.0, |offset| offset.corrected_seconds);
+        if let Some(offset) = offset.filter(|_| ahead != 0.0) {
+            let (by, way) =
+                (quantity::seconds(ahead.abs()), if ahead > 0.0 { "ahead" } else { "behind" });
+            let within = quantity::seconds(offset.uncertainty_seconds);
+            let (host, source) = (&clock.host, &offset.source);
+            print::warning(&format!(
+                "the clock of {host} was {by} {way} (to within {within}, by {source}): corrected"
+            ));
+        }
+        one.with_clock_ahead(ahead)
+    });
+    Ok(corrected.collect())
 }
 
 fn merge_all(

@@ -9,7 +9,7 @@ use weigh::plot::{Chart, svg};
 use weigh::record::Recording;
 use weigh::report::{self, Document, PdfExtent};
 
-use crate::args::{ReportArgs, ReportFormat};
+use crate::args::{ReportArgs, ReportFiles, ReportFormat};
 use crate::failure::{Failure, USAGE, of_file, of_recording};
 use crate::progress::Bar;
 use crate::{config, find, plot, print};
@@ -27,16 +27,26 @@ const PICTURE: svg::SvgOptions = svg::SvgOptions { width: 900.0, height: 380.0, 
 pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {
     let directory = find::one(args.run.run.as_deref())?;
     let units = config::units(args.sizes.units)?;
-    let place = match args.output {
-        // Weigh may replace its own files in the recording.
-        None => Place { directory: directory.join(DIRECTORY), file: None, force: true },
-        Some(output) => Place::named(output, &args.formats, args.force)?,
+    // Weigh may replace its own files in the recording.
+    let own = Place::own(directory.join(DIRECTORY), NAME.to_owned());
+    let document = read(&directory, units)?;
+    written(&document, &args.files, own)
+}
+
+/// Writes a document as it was requested, into its own place or the one that is named, and prints
+/// the names of the files.
+pub(crate) fn written(document: &Document, files: &ReportFiles, own: Place) -> Result<u8, Failure> {
+    let place = match &files.output {
+        None => own,
+        Some(output) => {
+            Place { name: own.name, ..Place::named(output.clone(), &files.formats, files.force)? }
+        }
     };
-    let extent = if args.full { PdfExtent::Full } else { PdfExtent::Short };
-    let files = write(&directory, &args.formats, units, extent, &place)?;
-    print::files(&files);
-    if args.open {
-        open(&files)?;
+    let extent = if files.full { PdfExtent::Full } else { PdfExtent::Short };
+    let written = write(document, &files.formats, extent, &place)?;
+    print::files(&written);
+    if files.open {
+        open(&written)?;
     }
     Ok(0)
 }
@@ -47,8 +57,9 @@ pub(crate) fn at_end(
     kinds: &[ReportFormat],
     units: weigh::quantity::Units,
 ) -> Result<Vec<PathBuf>, String> {
-    let place = Place { directory: recording.join(DIRECTORY), file: None, force: true };
-    write(recording, kinds, units, PdfExtent::Short, &place)
+    let place = Place::own(recording.join(DIRECTORY), NAME.to_owned());
+    read(recording, units)
+        .and_then(|document| write(&document, kinds, PdfExtent::Short, &place))
         .map_err(|failure| format!("{}: {}", failure.what, failure.cause))
 }
 
@@ -75,14 +86,21 @@ pub(crate) fn markdown(directory: &Path, units: weigh::quantity::Units) -> Resul
 }
 
 /// Where reports are written to.
-struct Place {
+pub(crate) struct Place {
     directory: PathBuf,
+    /// What they are called, without their extensions.
+    name: String,
     /// The name of the only one.
     file: Option<PathBuf>,
     force: bool,
 }
 
 impl Place {
+    /// A directory of weigh's own, in which it may replace its files.
+    pub(crate) fn own(directory: PathBuf, name: String) -> Place {
+        Place { directory, name, file: None, force: true }
+    }
+
     /// A directory, or a file when it has the extension of the only report.
     fn named(output: PathBuf, kinds: &[ReportFormat], force: bool) -> Result<Place, Failure> {
         let end = output.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -91,19 +109,19 @@ impl Place {
         match kinds {
             [kind] if kind.name() == end.as_str() => {
                 let directory = output.parent().map(Path::to_owned).unwrap_or_default();
-                Ok(Place { directory, file: Some(output), force })
+                Ok(Place { directory, name: NAME.to_owned(), file: Some(output), force })
             }
             _ if is_report => {
                 let cause = format!("{} is a file of one format", output.display());
                 let hint = "weigh report -f html -o report.html, or name a directory: -o DIR";
                 Err(Failure::new("cannot write these reports there", cause, hint).code(USAGE))
             }
-            _ => Ok(Place { directory: output, file: None, force }),
+            _ => Ok(Place { directory: output, name: NAME.to_owned(), file: None, force }),
         }
     }
 
     fn file(&self, kind: ReportFormat) -> PathBuf {
-        let default = || self.directory.join(format!("{NAME}.{}", kind.name()));
+        let default = || self.directory.join(format!("{}.{}", self.name, kind.name()));
         self.file.clone().unwrap_or_else(default)
     }
 
@@ -114,13 +132,11 @@ impl Place {
 }
 
 fn write(
-    recording: &Path,
+    document: &Document,
     kinds: &[ReportFormat],
-    units: weigh::quantity::Units,
     extent: PdfExtent,
     place: &Place,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let document = read(recording, units)?;
     let bar = Bar::of_steps();
     let mut files = Vec::new();
     for (done, kind) in kinds.iter().enumerate() {
@@ -134,15 +150,15 @@ fn write(
         };
         let contents = match kind {
             ReportFormat::Html => {
-                report::html(&document).map_err(|error| failed(error.to_string()))?.into()
+                report::html(document).map_err(|error| failed(error.to_string()))?.into()
             }
             ReportFormat::Pdf => {
-                report::pdf(&document, extent).map_err(|error| failed(error.to_string()))?
+                report::pdf(document, extent).map_err(|error| failed(error.to_string()))?
             }
             ReportFormat::Md => {
                 let beside = picture_directory(place);
-                pictures(&document, place, &beside, &bar)?;
-                report::markdown(&document, |chart| format!("{beside}/{}", file_of(chart))).into()
+                pictures(document, place, &beside, &bar)?;
+                report::markdown(document, |chart| format!("{beside}/{}", file_of(chart))).into()
             }
         };
         files.push(place.write(&place.file(*kind), &contents)?);
@@ -154,7 +170,11 @@ fn write(
 /// one, so that two reports do not share them.
 fn picture_directory(place: &Place) -> String {
     let named = place.file.as_deref().and_then(Path::file_stem);
-    named.map_or("pictures".to_owned(), |name| format!("{}-pictures", name.to_string_lossy()))
+    match named {
+        Some(name) => format!("{}-pictures", name.to_string_lossy()),
+        None if place.name == NAME => "pictures".to_owned(),
+        None => format!("{}-pictures", place.name),
+    }
 }
 
 fn file_of(chart: &Chart) -> String {

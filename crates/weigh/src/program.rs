@@ -5,9 +5,10 @@
 //! `weigh run`, takes over its process for the command that it measures.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
-use crate::host::{HostClock, child, clock};
+use crate::host::{Host, HostClock, child, clock, facts};
 
 pub use crate::host::child::Inherited;
 pub use crate::host::environment::{running_recording, variable};
@@ -19,6 +20,12 @@ pub use crate::host::terminal::Terminal;
 /// Checks that a command can be found and executed, as exec would search it.
 pub fn check_command(program: &OsStr) -> Result<(), child::Error> {
     child::find(program).map(drop)
+}
+
+/// The boot id of the machine; `None` where it cannot be read.
+pub fn boot_id() -> Option<String> {
+    let host = Host::at(Path::new("/")).ok()?;
+    facts::boot(&host)
 }
 
 /// The time on a clock that is never set.

@@ -33,6 +33,7 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::fmt::Display;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use arguments::Arguments;
 
@@ -53,6 +54,7 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
                           that the start times in /proc differ)
   touch SIZE DUR [--after DUR] [--linger DUR]
                           hold SIZE of touched 4 KiB pages for DUR
+  map-file PATH SIZE DUR  hold SIZE of a file in memory, mapped and read, for DUR
   private SIZE N DUR      N children hold SIZE each, all of them for DUR
   shared SIZE N DUR       N children share SIZE of the parent's memory for DUR
   vfork SIZE N DUR [--exec]
@@ -183,6 +185,12 @@ fn run(arguments: Vec<OsString>) -> Result<libc::c_int, Failure> {
             let (size, duration) = (rest.size("SIZE")?, rest.duration("DUR")?);
             rest.end()?;
             memory::touch(size, duration, after, linger)?;
+        }
+        Some("map-file") => {
+            let path = PathBuf::from(rest.argument("PATH")?);
+            let (size, duration) = (rest.size("SIZE")?, rest.duration("DUR")?);
+            rest.end()?;
+            memory::map_file(&path, size, duration)?;
         }
         Some(whose @ ("private" | "shared")) => {
             let (size, count) = (rest.size("SIZE")?, rest.count("N")?);

@@ -1,7 +1,9 @@
 //! Loads that hold memory: private pages of one process, pages shared by a fork or by vfork.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::ptr;
 use std::time::Duration;
 
@@ -80,6 +82,23 @@ pub(crate) fn touch(
     sleep(duration);
     drop(region);
     sleep(linger);
+    Ok(())
+}
+
+/// Maps the first `size` bytes of a file and reads all of them: page cache, no memory of its own.
+pub(crate) fn map_file(path: &Path, size: usize, duration: Duration) -> Result<(), Failure> {
+    let why = |why| failed(format!("cannot map {size} bytes of {}", path.display()), why);
+    let file = File::open(path).map_err(why)?;
+    let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
+    let start =
+        unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0) };
+    if start == libc::MAP_FAILED {
+        return Err(why(io::Error::last_os_error()));
+    }
+    let region = Region { start: start.cast(), size, page: 4096 };
+    region.read_pages();
+    sleep(duration);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use weigh::job::node_list;
 
-use super::{Format, Measuring, Sizes};
+use super::{Format, Measuring, ReportFiles, Sizes};
 
 /// Measure a batch job on all its nodes (SLURM, PBS, OAR, Flux)
 ///
@@ -22,6 +22,7 @@ Examples, in a job script:
   weigh job run --hosts n1,n2 -- mpirun -H n1,n2 ./solver     without a batch system
   srun --overlap -n $SLURM_JOB_NUM_NODES --ntasks-per-node 1 weigh job follow &
   weigh job show weigh-runs/job-4711       at any time, also while it runs
+  weigh job report -f html,pdf             a page and job-report-4711.pdf
 ")]
 pub(crate) struct JobArgs {
     #[command(subcommand)]
@@ -36,6 +37,7 @@ pub(crate) enum JobVerb {
     Stop(JobStopArgs),
     Follow(JobFollowArgs),
     Show(JobShowArgs),
+    Report(JobReportArgs),
 }
 
 /// Run a command, and record the job on all its nodes meanwhile
@@ -159,14 +161,37 @@ pub(crate) enum EndsWith {
 Examples:
   weigh job show weigh-runs/job-4711
   weigh job show weigh-runs/job-4711 --format json | jq '.nodes[].name'
+  weigh job show weigh-runs/job-4711_*     an array: least, middle and most of each figure
 ")]
 pub(crate) struct JobShowArgs {
-    /// The directory of the job [default: that of the job this is part of, or the newest]
+    /// The directory of the job [default: that of the job this is part of, or the newest]; several,
+    /// as of an array, are compared
     #[arg(value_name = "JOBDIR")]
-    pub directory: Option<PathBuf>,
+    pub directories: Vec<PathBuf>,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    #[command(flatten)]
+    pub sizes: Sizes,
+}
+
+/// Write a report of a job: all nodes together, each node, and which are missing
+///
+/// Also while the job runs. The files are job-report-ID in the directory of the job. The page is
+/// one file that needs no network; the PDF is A4 and short.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh job report weigh-runs/job-4711
+  weigh job report weigh-runs/job-4711 -f html,md,pdf -o out
+  weigh job report weigh-runs/job-4711 -f pdf -o solver.pdf
+")]
+pub(crate) struct JobReportArgs {
+    /// The directory of the job [default: that of the job this is part of, or the newest]
+    #[arg(value_name = "JOBDIR")]
+    pub directory: Option<PathBuf>,
+    #[command(flatten)]
+    pub files: ReportFiles,
     #[command(flatten)]
     pub sizes: Sizes,
 }

@@ -20,12 +20,12 @@ pub(crate) use attach::{AttachArgs, WatchArgs};
 pub(crate) use export::{CompatTool, ExportArgs};
 pub(crate) use import::{ImportArgs, ImportTool};
 pub(crate) use job::{
-    EndsWith, Hosts, JobArgs, JobFollowArgs, JobRunArgs, JobShowArgs, JobStartArgs, JobStopArgs,
-    JobVerb,
+    EndsWith, Hosts, JobArgs, JobFollowArgs, JobReportArgs, JobRunArgs, JobShowArgs, JobStartArgs,
+    JobStopArgs, JobVerb,
 };
 pub(crate) use measuring::{LivePlace, Measuring};
 pub(crate) use merge::MergeArgs;
-pub(crate) use report::{PictureFormat, PlotArgs, PlotTool, ReportArgs, ReportFormat};
+pub(crate) use report::{PictureFormat, PlotArgs, PlotTool, ReportArgs, ReportFiles, ReportFormat};
 pub(crate) use run::{CgroupChoice, PhaseArgs, RunArgs};
 pub(crate) use runs::{RunName, RunsArgs};
 

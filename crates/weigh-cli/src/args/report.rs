@@ -25,6 +25,15 @@ Examples:
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub run: RunName,
+    #[command(flatten)]
+    pub files: ReportFiles,
+    #[command(flatten)]
+    pub sizes: Sizes,
+}
+
+/// Which reports are written, and where.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReportFiles {
     /// Report formats
     #[arg(
         short,
@@ -35,7 +44,7 @@ pub(crate) struct ReportArgs {
         default_value = "html"
     )]
     pub formats: Vec<ReportFormat>,
-    /// A directory, or a file for one format [default: report in the recording]
+    /// A directory, or a file for one format [default: in the recording]
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
     /// Put everything into the PDF, not only what matters; pages and Markdown always have it all
@@ -47,8 +56,6 @@ pub(crate) struct ReportArgs {
     /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    #[command(flatten)]
-    pub sizes: Sizes,
 }
 
 /// A report format.

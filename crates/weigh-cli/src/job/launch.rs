@@ -1,5 +1,6 @@
 //! `weigh job run`, `start` and `stop`: recorders on all nodes of the job.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use weigh::job::launch::{LaunchLifetime, LaunchedRecorders};
 use weigh::job::rung::{LaunchRung, RecorderCommand, name_of};
 use weigh::job::{JobHere, hosts};
-use weigh::program::{Inherited, check_command, monotonic};
-use weigh::record::job_directory::{self, JobState};
+use weigh::program::{Inherited, boot_id, check_command, monotonic, now};
+use weigh::record::job_directory::{self, JobState, LaunchTimes};
 use weigh::run::Error;
 
 use super::{claim, directory, here, show};
@@ -137,6 +138,9 @@ impl JobOnNodes {
         }
         let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("weigh"));
         let rungs = if hosts.is_some() { &[LaunchRung::Ssh] } else { LaunchRung::of(&here) };
+        // One that records already began before.
+        let absent = missing(&directory, &nodes);
+        let times = RefCell::new(LaunchTimes::new(boot_id(), now()));
         for rung in rungs {
             let ends_with = match lifetime {
                 LaunchLifetime::WithThisProcess if rung.passes_stdin() => "stdin",
@@ -150,12 +154,19 @@ impl JobOnNodes {
                 options(measuring),
             );
             let mut started = LaunchedRecorders::of(*rung, &nodes, &recorder, lifetime);
-            match begin(&directory, &mut started) {
+            let see = |node: &str| {
+                if absent.iter().any(|one| one == node) {
+                    times.borrow_mut().see(&directory, node, now());
+                }
+            };
+            match begin(&directory, &mut started, see) {
                 Err(error) => {
                     print::warning(&format!("no recorders by {}: {error}", rung.name()));
                     continue;
                 }
                 Ok(()) if missing(&directory, &nodes).len() < nodes.len() => {
+                    // Without it the clocks of the nodes are taken as they are.
+                    let _ = times.borrow().write(&directory);
                     tell(&here, &directory, &nodes, *rung, measuring.quiet);
                     return Ok((directory, Some(started)));
                 }
@@ -170,9 +181,20 @@ impl JobOnNodes {
     }
 }
 
-/// Starts all recorders, and waits until no more can be expected to begin.
-fn begin(directory: &Path, started: &mut LaunchedRecorders) -> std::io::Result<()> {
-    let has_begun = |node: &str| has_begun(directory, node);
+/// Starts all recorders, and waits until no more can be expected to begin; `see` is told each that
+/// has.
+fn begin(
+    directory: &Path,
+    started: &mut LaunchedRecorders,
+    see: impl Fn(&str),
+) -> std::io::Result<()> {
+    let has_begun = |node: &str| {
+        let has_begun = has_begun(directory, node);
+        if has_begun {
+            see(node);
+        }
+        has_begun
+    };
     while started.advance(has_begun)? {
         std::thread::sleep(PAUSE);
     }

@@ -2,6 +2,7 @@
 
 mod follow;
 mod launch;
+mod report;
 mod show;
 
 pub(crate) use follow::{FollowedNode, record};
@@ -26,6 +27,7 @@ pub(crate) fn job(args: JobArgs, inherited: Inherited) -> Result<u8, Failure> {
         JobVerb::Stop(args) => launch::stop(args),
         JobVerb::Follow(args) => follow::follow(args),
         JobVerb::Show(args) => show::show(args),
+        JobVerb::Report(args) => report::report(args),
     }
 }
 

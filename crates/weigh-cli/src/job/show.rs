@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use weigh::program;
 use weigh::quantity::Units;
 use weigh::record::{files, job_directory};
-use weigh::report::job;
+use weigh::report::{job, job_array};
 use weigh::summary::job::JobSummary;
+use weigh::summary::job::array::ArraySummary;
 
 use super::directory;
 use crate::args::{Format, JobShowArgs};
@@ -16,10 +17,26 @@ use crate::{config, print, show};
 /// Shows what a job used.
 pub(crate) fn show(args: JobShowArgs) -> Result<u8, Failure> {
     let units = config::units(args.sizes.units)?;
-    let directory = named_or_own(args.directory.as_deref())?;
+    if let [_, _, ..] = &args.directories[..] {
+        return show_all(&args.directories, args.format, units);
+    }
+    let directory = named_or_own(args.directories.first().map(PathBuf::as_path))?;
     print::out(&match args.format {
         Format::Json => show::json(&summary(&directory)?)?,
         Format::Text => job::text(&summary(&directory)?, print::style(units)),
+    });
+    Ok(0)
+}
+
+/// Compares several jobs.
+fn show_all(directories: &[PathBuf], format: Format, units: Units) -> Result<u8, Failure> {
+    let named = |directory: &PathBuf| named_or_own(Some(directory));
+    let directories = directories.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let array = ArraySummary::of(&directories, program::now());
+    let array = array.map_err(|error| of_recording(&error))?;
+    print::out(&match format {
+        Format::Json => show::json(&array)?,
+        Format::Text => job_array::text(&array, print::style(units)),
     });
     Ok(0)
 }

@@ -177,3 +177,57 @@ fn job_run_starts_recorders_by_pbsdsh_and_stops_them_by_the_file() {
     let memory = job["nodes"][0]["figures"]["memory_peak_bytes"]["value"].as_f64().unwrap();
     assert!(memory >= 64.0 * 1024.0 * 1024.0, "{memory}");
 }
+
+#[test]
+fn report_of_a_job_says_while_it_runs_that_it_does_and_is_named_by_the_job() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let inside = Sleeper::start(here, true);
+    let recorder = recorder(here);
+    let pid = format!("\"pid\":{},", inside.0.id());
+    wait_until("the process of the job is recorded", || events(here).contains(&pid));
+    let report = |formats: &str| {
+        let made = output(&mut weigh(here, &["job", "report", "job", "-f", formats]));
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let name = |end: &str| here.join(format!("job/job-report-{JOB}.{end}"));
+        let text = fs::read_to_string(name("md")).unwrap();
+        (text, name("html"), name("pdf"))
+    };
+    let (running, ..) = report("md");
+    assert!(running.contains("still running"), "{running}");
+    let live = output(&mut weigh(here, &["job", "show", "job"]));
+    assert!(text(&live.stdout).contains("still running"), "{}", text(&live.stdout));
+    assert!(output(&mut weigh(here, &["job", "stop", "job"])).status.success());
+    assert!(end_of(recorder).status.success());
+    let (over, html, pdf) = report("html,md,pdf");
+    assert!(!over.contains("still running") && over.contains("1 recorded, 0 silent"), "{over}");
+    assert!(fs::read_to_string(html).unwrap().contains("PBS job 7.test-of-weigh"));
+    assert!(fs::read(pdf).unwrap().starts_with(b"%PDF"));
+}
+
+#[test]
+fn mapped_file_is_in_the_memory_of_a_job_and_not_in_what_it_needs() {
+    const SIZE: u64 = 96 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    fs::write(here.join("large"), vec![7; SIZE as usize]).unwrap();
+    let mut load = plain(burner(), here);
+    load.args(["map-file", "large", "96MiB", "1000s"]);
+    let inside = Sleeper(in_job(load).spawn().unwrap());
+    let recorder = recorder(here);
+    let rollup = format!("/proc/{}/smaps_rollup", inside.0.id());
+    let is_mapped = |text: String| {
+        let line = text.lines().find(|line| line.starts_with("Rss:")).map(str::to_owned);
+        let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        kilobytes.is_some_and(|kilobytes| kilobytes * 1024 >= SIZE)
+    };
+    wait_until("the file is mapped", || fs::read_to_string(&rollup).is_ok_and(is_mapped));
+    let figure = |name: &str| shown(here)["nodes"][0]["figures"][name]["value"].as_f64();
+    wait_until("its memory is recorded", || {
+        node(here).is_some() && figure("memory_peak_bytes").is_some_and(|all| all >= SIZE as f64)
+    });
+    assert!(output(&mut weigh(here, &["job", "stop", "job"])).status.success());
+    assert!(end_of(recorder).status.success());
+    let needed = figure("memory_without_cache_peak_bytes").unwrap();
+    assert!(needed > 0.0 && needed < SIZE as f64 / 4.0, "{needed}");
+}

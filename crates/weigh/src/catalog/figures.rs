@@ -162,6 +162,10 @@ figures! {
     /// The highest sum of USS: private pages alone.
     MemoryUssPeak "memory_uss_peak_bytes" Bytes Max [Run Phase Main Descendants Combined]
         "Memory USS, peak";
+    /// The highest sum of PSS without page cache: anonymous and shared memory. It is what must be
+    /// requested, because the kernel drops page cache when memory is needed.
+    MemoryWithoutCachePeak "memory_without_cache_peak_bytes" Bytes Max [Run]
+        "Memory without page cache, peak";
     /// The most memory in huge pages of hugetlbfs.
     MemoryHugetlbPeak "memory_hugetlb_peak_bytes" Bytes Max [Run] "Memory hugetlb, peak";
     /// The most anonymous memory of the cgroup.

@@ -112,10 +112,10 @@ impl PssUssReader {
         let sharers = self.read.iter().filter(|(_, rollup)| rollup.shared_hugetlb > 0).count();
         for (id, rollup) in &self.read {
             if has_memory(host, *id, &mut context.buffer) {
-                let (pss, uss) = with_huge_pages(rollup, sharers as u64);
+                let (pss, uss, without_cache) = with_huge_pages(rollup, sharers as u64);
                 sum += pss;
                 let (pss, uss) = (Some(pss), Some(uss));
-                let row = ProcessMemory { pss, uss, ..ProcessMemory::default() };
+                let row = ProcessMemory { pss, uss, without_cache, ..ProcessMemory::default() };
                 tick.put(Entity::Process(*id), &row);
             }
         }
@@ -129,11 +129,15 @@ impl PssUssReader {
     }
 }
 
-/// PSS and USS with huge pages, where `sharers` processes have shared ones.
-fn with_huge_pages(rollup: &Rollup, sharers: u64) -> (u64, u64) {
+/// PSS, USS and what of the PSS is no page cache, with huge pages, where `sharers` processes have
+/// shared ones.
+fn with_huge_pages(rollup: &Rollup, sharers: u64) -> (u64, u64, Option<u64>) {
     let part = rollup.shared_hugetlb.checked_div(sharers).unwrap_or(0);
     let uss = rollup.private.saturating_add(rollup.private_hugetlb);
-    (rollup.pss.saturating_add(rollup.private_hugetlb).saturating_add(part), uss)
+    let with_part = |pss: u64| pss.saturating_add(rollup.private_hugetlb).saturating_add(part);
+    let without_cache = rollup.pss_anonymous.zip(rollup.pss_shared_memory);
+    let without_cache = without_cache.map(|(anonymous, shared)| anonymous.saturating_add(shared));
+    (with_part(rollup.pss), uss, without_cache.map(with_part))
 }
 
 /// Whether a process still has memory; a zombie has none.
@@ -213,6 +217,8 @@ mod tests {
         let small = Rollup {
             rss: MIB,
             pss: MIB,
+            pss_anonymous: Some(MIB / 2),
+            pss_shared_memory: Some(MIB / 4),
             private: MIB,
             private_hugetlb: 0,
             shared_hugetlb: 0,
@@ -221,9 +227,13 @@ mod tests {
             swap_pss: None,
         };
         let private = Rollup { private_hugetlb: 200 * MIB, ..small };
-        assert_eq!(with_huge_pages(&private, 0), (201 * MIB, 201 * MIB));
+        let less = Some(200 * MIB + MIB / 4 * 3);
+        assert_eq!(with_huge_pages(&private, 0), (201 * MIB, 201 * MIB, less));
         let shared = Rollup { shared_hugetlb: 200 * MIB, ..small };
-        assert_eq!(with_huge_pages(&shared, 2), (101 * MIB, MIB));
+        let less = Some(100 * MIB + MIB / 4 * 3);
+        assert_eq!(with_huge_pages(&shared, 2), (101 * MIB, MIB, less));
+        let old = Rollup { pss_anonymous: None, ..small };
+        assert_eq!(with_huge_pages(&old, 0), (MIB, MIB, None), "an older kernel does not say");
     }
 
     #[test]

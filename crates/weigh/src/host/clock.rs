@@ -1,5 +1,6 @@
 //! Time: one monotonic clock for everything measured; the wall clock is read once.
 
+use std::mem::MaybeUninit;
 use std::sync::LazyLock;
 use std::time::Duration;
 #[cfg(test)]
@@ -31,6 +32,18 @@ impl HostClock {
 /// The time since 1970 by the wall clock, read once per run.
 pub fn wall() -> Duration {
     read(ClockId::Realtime)
+}
+
+/// By how many seconds the wall clock may be wrong, by the kernel's own bound, while a time service
+/// (NTP, PTP) keeps it; `None` without one.
+pub fn synchronised_within() -> Option<f64> {
+    let mut state = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: all zeros is a valid timex, and asks only; the place is ours.
+    let code = unsafe { libc::adjtimex(state.as_mut_ptr()) };
+    // SAFETY: see above; the kernel has filled it where the call succeeded.
+    let state = unsafe { state.assume_init() };
+    let is_kept = code >= 0 && code != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0;
+    is_kept.then_some(state.maxerror as f64 / 1e6)
 }
 
 /// The time since the machine was started.

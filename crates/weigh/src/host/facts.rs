@@ -35,7 +35,7 @@ impl Facts {
 }
 
 /// The boot id of the kernel; a container has that of its machine.
-fn boot(host: &Host) -> Option<String> {
+pub fn boot(host: &Host) -> Option<String> {
     let mut buffer = Vec::new();
     let bytes = host.proc.read(c"sys/kernel/random/boot_id", &mut buffer).ok()?;
     let boot = std::str::from_utf8(bytes).ok()?.trim();

@@ -29,7 +29,7 @@ pub(super) fn of(
         name: name.unwrap_or_else(|| NAME.to_owned()),
         command: None,
         user: same(&manifests, |one| one.user.clone()),
-        target: Some(Target::Merged { members: members(&manifests, layout), exact: layout.exact }),
+        target: Some(Target::Merged { members: members(recordings, layout), exact: layout.exact }),
         attach_clock_ticks: None,
         counters: CounterOrigin::SinceAttach,
         pid: 0,
@@ -45,6 +45,7 @@ pub(super) fn of(
         hardware: same(&manifests, |one| one.hardware.clone()),
         surroundings: same(&manifests, |one| one.surroundings.clone()),
         job: job(&manifests),
+        clock: None,
         catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
             .into_iter()
             .filter(|metric: &Described| layout.has_metric(&metric.name))
@@ -105,10 +106,12 @@ impl Layout {
     }
 }
 
-fn members(manifests: &[&Manifest], layout: &Layout) -> Vec<Member> {
+fn members(recordings: &[Recording], layout: &Layout) -> Vec<Member> {
+    let manifests: Vec<&Manifest> = recordings.iter().map(Recording::manifest).collect();
     let is_alone = |one: &Manifest| matches!(one.target, Some(Target::Programs { .. }));
     let mut members = Vec::new();
-    for (manifest, place) in manifests.iter().zip(&layout.places) {
+    for (recording, place) in recordings.iter().zip(&layout.places) {
+        let manifest = recording.manifest();
         if let Some(Target::Merged { members: inner, .. }) = &manifest.target {
             members.extend(inner.iter().map(|member| moved(member.clone(), place)));
             continue;
@@ -123,6 +126,7 @@ fn members(manifests: &[&Manifest], layout: &Layout) -> Vec<Member> {
             process_started: manifest.process_started,
             // With others that count children, all do: a process has one account.
             each_alone: here.all(|(other, _)| is_alone(other)),
+            clock_ahead_seconds: recording.clock_ahead_seconds(),
         };
         members.push(moved(member, place));
     }

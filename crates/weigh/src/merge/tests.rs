@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 use crate::catalog::metrics::{NodeMemory, OwnCost};
-use crate::catalog::{Scope, all_groups};
+use crate::catalog::{FigureId, Scope, all_groups};
 use crate::model::{End, Entity, ProcessId, Usage, numbering};
 use crate::record::StopReason;
 use crate::record::{Event, Moment, Target};
@@ -503,4 +503,31 @@ fn failed_merge_leaves_nothing_behind() {
     let error = refused(&[damaged, fine]);
     assert!(error.contains("process.arrows"), "{error}");
     assert!(!out.exists());
+}
+
+#[test]
+fn recordings_whose_clocks_are_apart_are_one_time_when_they_are_corrected() {
+    let directory = tempfile::tempdir().unwrap();
+    let parts = |name: &str| {
+        let other = Setting { late: 90.0, host: "node-b", boot: Some("boot-b"), ..HERE };
+        [("a", HERE), ("b", other)].map(|(own, setting)| {
+            let mut run = run_at(&format!("{name}-{own}"), setting);
+            let main = run.manifest.main();
+            run.starts(0.0, main, "./work");
+            run.sample(1.0, sample_of(&[(main, 0.5, GIB)]));
+            ended(directory.path(), run, 2.0, 1.0, End::Code(0))
+        })
+    };
+    let peak = |name: &str, recordings: &[Recording]| {
+        let out = directory.path().join(name);
+        let merged = merge(recordings, Some(&out), None, NOW, |_| {}).unwrap();
+        merged.summary.figures.value(FigureId::MemoryPssPeak)
+    };
+    assert_eq!(peak("apart", &parts("one")), Some(GIB as f64), "one after the other");
+    let [first, second] = parts("other");
+    let corrected = [first, second.with_clock_ahead(90.0)];
+    assert_eq!(peak("together", &corrected), Some(2.0 * GIB as f64));
+    let merged = Recording::open(&directory.path().join("together")).unwrap();
+    let Some(Target::Merged { members, .. }) = &merged.manifest().target else { panic!() };
+    assert_eq!(members[1].clock_ahead_seconds, 90.0);
 }

@@ -109,6 +109,12 @@ impl ProcessValues {
         self.memory.pss.map(|pss| self.memory.rss.map_or(pss, |rss| pss.min(rss)))
     }
 
+    /// The part of it that is no page cache, in the same way.
+    pub fn without_cache_capped(&self) -> Option<u64> {
+        let memory = &self.memory;
+        memory.without_cache.map(|bytes| memory.rss.map_or(bytes, |rss| bytes.min(rss)))
+    }
+
     /// Whether it has exited and was not reaped yet.
     pub fn has_exited(&self) -> bool {
         self.state.doing == Some(TaskState::ZOMBIE)

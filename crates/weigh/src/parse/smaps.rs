@@ -19,6 +19,11 @@ pub struct Rollup {
     pub rss: u64,
     /// Memory in use, shared pages divided by the number of processes that share them.
     pub pss: u64,
+    /// The part of `pss` that is anonymous, and the part that is shared memory or in tmpfs; the
+    /// rest is page cache. Since Linux 5.3.
+    pub pss_anonymous: Option<u64>,
+    /// See above.
+    pub pss_shared_memory: Option<u64>,
     /// Memory that no other process uses, huge pages left out.
     pub private: u64,
     /// Huge pages of hugetlbfs that no other process uses.
@@ -39,6 +44,7 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, MalformedFile> {
         return Err(MalformedFile("empty"));
     }
     let (mut rss, mut pss, mut swap, mut swap_pss) = (None, None, None, None);
+    let (mut pss_anonymous, mut pss_shared_memory) = (None, None);
     let (mut private_clean, mut private_dirty) = (None, None);
     let (mut private_hugetlb, mut shared_hugetlb) = (None, None);
     let (mut shared_clean, mut shared_dirty) = (None, None);
@@ -49,6 +55,8 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, MalformedFile> {
         let (slot, field) = match &line[..colon] {
             b"Rss" => (&mut rss, "Rss"),
             b"Pss" => (&mut pss, "Pss"),
+            b"Pss_Anon" => (&mut pss_anonymous, "Pss_Anon"),
+            b"Pss_Shmem" => (&mut pss_shared_memory, "Pss_Shmem"),
             b"Private_Clean" => (&mut private_clean, "Private_Clean"),
             b"Private_Dirty" => (&mut private_dirty, "Private_Dirty"),
             b"Private_Hugetlb" => (&mut private_hugetlb, "Private_Hugetlb"),
@@ -69,6 +77,8 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, MalformedFile> {
     Ok(Rollup {
         rss: rss.ok_or(MalformedFile("Rss"))?,
         pss: pss.ok_or(MalformedFile("Pss"))?,
+        pss_anonymous,
+        pss_shared_memory,
         private: private_clean.saturating_add(private_dirty),
         // No line for huge pages means that this kernel has none (CONFIG_HUGETLB_PAGE).
         private_hugetlb: private_hugetlb.unwrap_or(0),
@@ -86,6 +96,7 @@ mod tests {
 
     const SOLVER: &[u8] = b"563b0df7e000-7ffd60d21000 ---p 00000000 00:00 0    [rollup]\n\
         Rss:                1608 kB\nPss:                 472 kB\nPss_Dirty:           112 kB\n\
+        Pss_Anon:            108 kB\nPss_File:            360 kB\nPss_Shmem:             4 kB\n\
         Shared_Clean:       1452 kB\nShared_Dirty:          3 kB\nPrivate_Clean:        44 kB\n\
         Private_Dirty:       112 kB\nReferenced:         1608 kB\nShared_Hugetlb:        0 kB\n\
         Private_Hugetlb:       0 kB\nSwap:                 10 kB\nSwapPss:               5 kB\n\
@@ -96,6 +107,8 @@ mod tests {
         let expected = Rollup {
             rss: 1608 * 1024,
             pss: 472 * 1024,
+            pss_anonymous: Some(108 * 1024),
+            pss_shared_memory: Some(4 * 1024),
             private: (44 + 112) * 1024,
             private_hugetlb: 0,
             shared_hugetlb: 0,
@@ -115,6 +128,7 @@ mod tests {
         assert_eq!((rollup.private, rollup.private_hugetlb), (1024, 2048 * 1024));
         assert_eq!(rollup.shared_hugetlb, 4096 * 1024);
         assert_eq!((rollup.swap, rollup.swap_pss), (None, None));
+        assert_eq!((rollup.pss_anonymous, rollup.pss_shared_memory), (None, None), "before 5.3");
     }
 
     #[test]
@@ -134,6 +148,8 @@ mod tests {
             let whole_but_swap = Rollup {
                 swap: part.swap,
                 swap_pss: part.swap_pss,
+                pss_anonymous: part.pss_anonymous,
+                pss_shared_memory: part.pss_shared_memory,
                 private_hugetlb: part.private_hugetlb,
                 shared_hugetlb: part.shared_hugetlb,
                 ..*whole
@@ -141,6 +157,8 @@ mod tests {
             *part == whole_but_swap
                 && lost_or_same(&part.swap, &whole.swap)
                 && lost_or_same(&part.swap_pss, &whole.swap_pss)
+                && lost_or_same(&part.pss_anonymous, &whole.pss_anonymous)
+                && lost_or_same(&part.pss_shared_memory, &whole.pss_shared_memory)
         });
     }
 
@@ -151,6 +169,8 @@ mod tests {
         assert_eq!(ours.private, theirs["Private_Clean"] + theirs["Private_Dirty"]);
         assert_eq!(ours.private_hugetlb, theirs.get("Private_Hugetlb").copied().unwrap_or(0));
         assert_eq!(ours.shared, theirs["Shared_Clean"] + theirs["Shared_Dirty"]);
+        assert_eq!(ours.pss_anonymous, theirs.get("Pss_Anon").copied());
+        assert_eq!(ours.pss_shared_memory, theirs.get("Pss_Shmem").copied());
         assert_eq!(ours.swap, theirs.get("Swap").copied());
         assert_eq!(ours.swap_pss, theirs.get("SwapPss").copied());
     }

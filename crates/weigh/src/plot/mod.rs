@@ -18,6 +18,7 @@ mod extremes;
 pub mod fonts;
 mod heatmap;
 mod limits;
+pub mod nodes;
 #[cfg(feature = "png")]
 mod png;
 mod processes;

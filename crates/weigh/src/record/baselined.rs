@@ -40,12 +40,11 @@ impl BaselinedBatches {
     ) -> Result<Option<BaselinedBatches>, Error> {
         let Some(batches) = recording.batches(scope)? else { return Ok(None) };
         let attached = recording.manifest().attach_clock_ticks.filter(|_| BASED.contains(&scope));
-        let started = recording.manifest().started.as_nanosecond().max(0);
         let baseline = attached.map(|attached| Subtraction {
             baseline: AttachBaseline::new(attached),
             entries: recording.entries().to_vec().into_iter(),
             table: Table::new(scope, &all_groups()),
-            started: Duration::from_nanos(started as u64),
+            started: recording.own_start(),
         });
         Ok(Some(BaselinedBatches { batches, baseline }))
     }

@@ -21,12 +21,14 @@ pub(super) const EVENTS: &str = "events.jsonl";
 
 /// The name of a run's directory: its time and its name, safe for every file system.
 pub fn directory_name(started: Timestamp, name: &str) -> String {
-    let name: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' })
-        .take(40)
-        .collect();
+    let name: String = safe_name(name).chars().take(40).collect();
     format!("{}-{name}", started.strftime("%Y-%m-%dT%H-%M-%S.%3fZ"))
+}
+
+/// A name that is safe for every file system, and a part of a path only.
+pub fn safe_name(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' };
+    name.chars().map(safe).collect()
 }
 
 /// A directory that belongs to one recording: of several that race for it, one gets it.
@@ -266,6 +268,49 @@ pub fn last_written(recording: &Path) -> Option<std::time::SystemTime> {
     let below = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
     let all = here.flat_map(|entry| below(entry.path()).chain([entry]));
     all.filter_map(|entry| entry.metadata().ok()?.modified().ok()).max()
+}
+
+/// Types of file systems that are on other machines, as statfs(2) has them: NFS, Lustre, GPFS,
+/// BeeGFS, Ceph, SMB, PanFS, OrangeFS, AFS, GFS2, OCFS2.
+const NETWORK: [u32; 12] = [
+    NFS,
+    0x0bd0_0bd0,
+    0x4750_4653,
+    0x1983_0326,
+    0x00c3_6400,
+    0xff53_4d42,
+    0xfe53_4d42,
+    0xaad7_aaea,
+    0x2003_0528,
+    0x5346_414f,
+    0x0116_1970,
+    0x7461_636f,
+];
+const NFS: u32 = 0x6969;
+
+/// The type of the file system of a directory.
+fn kind(directory: &Path) -> Option<u32> {
+    // The kernel's type has another width and sign on each architecture; all types have 32 bits.
+    Some(rustix::fs::statfs(directory).ok()?.f_type as u32)
+}
+
+/// Whether a directory is on another machine: a write is a message to a server that many use.
+pub fn is_on_network(directory: &Path) -> bool {
+    kind(directory).is_some_and(|kind| NETWORK.contains(&kind))
+}
+
+/// When the file server thinks it is: a file that is written and synced now has its time of change
+/// by the server's clock. `None` where the file system is no NFS: others take that time from the
+/// client.
+pub fn server_time(directory: &Path) -> Option<std::time::SystemTime> {
+    kind(directory).filter(|kind| *kind == NFS)?;
+    let path = directory.join("clock.partial");
+    let mut file = create_file(&path).ok()?;
+    let changed = file.write_all(b"\n").and_then(|()| file.sync_all());
+    let changed = changed.and_then(|()| file.metadata()?.modified());
+    // Nothing reads it; one that stays is a nuisance at worst.
+    let _ = std::fs::remove_file(&path);
+    changed.ok()
 }
 
 /// The recordings in a directory, newest first.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! job.json   once, by whoever is first: the job, its nodes and what it requested of each
+//! launch.json  by `weigh job run` or `start`: when it started the recorders, and saw each of them
 //! state      one line: "running", or a request to stop; every recorder reads it every few seconds
 //! <node>/    the recording of one node, by the recorder on that node alone
 //! ```
@@ -12,6 +13,7 @@
 //! from then on and is overwritten in place: opening a file that exists asks the server of a network
 //! file system for its current content, while one that did not exist may be remembered as missing.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +28,51 @@ use crate::model::batch_job::{BatchJob, JobNode};
 
 const JOB_FILE: &str = "job.json";
 const STATE_FILE: &str = "state";
+const LAUNCH_FILE: &str = "launch.json";
+
+/// `launch.json`: when the recorders were started, and when each was first seen to record, by the
+/// clock of the launcher. The clock of a node is between the two when its recording begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaunchTimes {
+    /// The boot id of the launcher's machine.
+    pub boot: Option<String>,
+    /// When it started the first of them.
+    pub launched: Timestamp,
+    /// When it saw the recording of a node, by the name of its folder.
+    pub seen: BTreeMap<String, Timestamp>,
+}
+
+impl LaunchTimes {
+    /// None is seen yet.
+    pub fn new(boot: Option<String>, wall: Duration) -> LaunchTimes {
+        LaunchTimes { boot, launched: timestamp(wall), seen: BTreeMap::new() }
+    }
+
+    /// The recording of a node is there.
+    pub fn see(&mut self, directory: &Path, node: &str, wall: Duration) {
+        let folder = of_node(directory, node);
+        let folder = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.seen.entry(folder).or_insert_with(|| timestamp(wall));
+    }
+
+    /// Writes them; a second launch into the same directory keeps those of the first.
+    pub fn write(&self, directory: &Path) -> Result<(), Error> {
+        let path = directory.join(LAUNCH_FILE);
+        let json = serde_json::to_vec_pretty(self).map_err(|why| Error::malformed(&path, why))?;
+        let mut file = files::create_file(&path)?;
+        file.write_all(&json).map_err(|source| Error::file(&path, source))
+    }
+
+    /// Those of a directory; `None` where there are none, as with `weigh job follow`.
+    pub fn read(directory: &Path) -> Option<LaunchTimes> {
+        let bytes = files::read_regular(&directory.join(LAUNCH_FILE)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+}
+
+fn timestamp(wall: Duration) -> Timestamp {
+    Timestamp::from_nanosecond(wall.as_nanos() as i128).unwrap_or_default()
+}
 
 /// `job.json`: what was known of the job when its recording began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,7 +94,7 @@ pub struct JobFile {
 impl JobFile {
     /// What is known now of a job, its nodes and when it ends, in seconds since 1970.
     pub fn new(job: BatchJob, nodes: Vec<JobNode>, ends: Option<u64>, wall: Duration) -> JobFile {
-        let written = Timestamp::from_nanosecond(wall.as_nanos() as i128).unwrap_or_default();
+        let written = timestamp(wall);
         let ends = ends.and_then(|ends| Timestamp::from_second(i64::try_from(ends).ok()?).ok());
         JobFile { weigh: Origin::default(), written, job, nodes, ends, not_asked: None }
     }

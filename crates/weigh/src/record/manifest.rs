@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::clock::ClockReading;
 use super::{FORMAT, Member, Target, secrets};
 use crate::catalog::{Metric, SourceId};
 use crate::model::batch_job::BatchJob;
@@ -84,6 +85,10 @@ pub struct Manifest {
     pub surroundings: Option<Surroundings>,
     /// The batch job it is part of.
     pub job: Option<BatchJob>,
+    /// What is known of the wall clock of its machine; null where nothing was asked, as on one
+    /// machine alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockReading>,
     /// What the columns mean.
     pub catalogue: Vec<Described>,
     /// Whether `integrity.json` says what the recording holds; earlier ones have none.
@@ -172,6 +177,7 @@ impl Manifest {
             hardware: None,
             surroundings: None,
             job: None,
+            clock: None,
             catalogue: sources
                 .iter()
                 .flat_map(|source| source.groups)

@@ -16,6 +16,7 @@
 mod baseline;
 mod baselined;
 mod batches;
+pub mod clock;
 pub mod events;
 pub mod files;
 mod frame;

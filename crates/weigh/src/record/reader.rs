@@ -6,6 +6,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::SignedDuration;
 
 use super::batches::Batches;
 use super::integrity::Seal;
@@ -24,6 +27,8 @@ pub struct Recording {
     /// `run.json` and `events.jsonl` as they were read.
     seals: (Seal, Seal),
     losses: OnceLock<Losses>,
+    /// By how much its clock was corrected.
+    clock_ahead: SignedDuration,
 }
 
 impl Recording {
@@ -40,7 +45,30 @@ impl Recording {
         let Events { entries, torn, strange, bytes: length, crc } = events;
         let seals = (Seal::of(&bytes), Seal { bytes: length, crc32: crc.finalize() });
         let (directory, losses) = (directory.to_owned(), OnceLock::new());
-        Ok(Recording { directory, manifest, entries, torn, strange, seals, losses })
+        let clock_ahead = SignedDuration::ZERO;
+        Ok(Recording { directory, manifest, entries, torn, strange, seals, losses, clock_ahead })
+    }
+
+    /// The same by a clock that its own is ahead of: it began so much earlier.
+    pub fn with_clock_ahead(mut self, seconds: f64) -> Recording {
+        let ahead = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
+        if let Ok(started) = self.manifest.started.checked_sub(ahead) {
+            self.manifest.started = started;
+            self.clock_ahead += ahead;
+        }
+        self
+    }
+
+    /// By how much its clock was corrected, in seconds.
+    pub fn clock_ahead_seconds(&self) -> f64 {
+        self.clock_ahead.as_secs_f64()
+    }
+
+    /// When it began by its own clock, since 1970: the times of rows are counted from there.
+    pub(crate) fn own_start(&self) -> Duration {
+        let started = self.manifest.started.checked_add(self.clock_ahead);
+        let started = started.unwrap_or(self.manifest.started).as_nanosecond().max(0);
+        Duration::from_nanos(started as u64)
     }
 
     /// Where it is.

@@ -45,8 +45,7 @@ impl<'a> Replay<'a> {
         recording: &'a Recording,
         groups: &[&'static [Metric]],
     ) -> Result<Replay<'a>, Error> {
-        let started = recording.manifest().started.as_nanosecond().max(0);
-        let started = Duration::from_nanos(started as u64);
+        let started = recording.own_start();
         let mut cursors = Vec::new();
         for (scope, path) in recording.streams() {
             let shape = Table::new(scope, groups);

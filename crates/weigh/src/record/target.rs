@@ -63,6 +63,13 @@ pub struct Member {
     /// Whether its processes were monitored one by one, each without its children.
     #[serde(default)]
     pub each_alone: bool,
+    /// How far its clock was ahead of that of the others, by which its times are corrected.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_ahead_seconds: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Member {

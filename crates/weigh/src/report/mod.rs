@@ -8,6 +8,7 @@ pub mod hardware;
 #[cfg(feature = "html")]
 pub mod html;
 pub mod job;
+pub mod job_array;
 pub mod markdown;
 #[cfg(feature = "pdf")]
 pub mod pdf;

@@ -6,6 +6,7 @@
 mod attach;
 mod control;
 mod job;
+mod job_clock;
 mod live;
 mod monitor;
 mod occupants;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::job_clock;
 use super::live::{LiveEvent, LiveObserver, LiveValues, Observed, RequestedValues};
 use super::schedule::Schedule;
 use super::{Outcome, live};
@@ -18,7 +19,7 @@ use crate::model::settings::Settings;
 use crate::model::{FaultSource, Io, ProcessId, Tick};
 use crate::parse;
 use crate::record::{
-    AttachBaseline, Entry, Event, Frame, Frames, Manifest, Moment, RunEnd, Writer, files,
+    AttachBaseline, Entry, Event, Frame, Frames, Manifest, Moment, RunEnd, Target, Writer, files,
 };
 use crate::summary::{Accumulator, Summary};
 
@@ -86,7 +87,12 @@ impl SamplingLoop {
         let Some(writer) = &mut self.writer else { return };
         let root = self.host.root.clone();
         let live = live(settings);
-        writer.describe(move || manifest.with_hardware(Hardware::of(&root, live)));
+        let directory = writer.directory().to_owned();
+        writer.describe(move || {
+            let is_of_job = matches!(manifest.target, Some(Target::Job { .. }));
+            let clock = is_of_job.then(|| job_clock::reading(&directory));
+            Manifest { clock, ..manifest }.with_hardware(Hardware::of(&root, live))
+        });
     }
 
     /// Passes the values of ticks on, from now on.

@@ -13,6 +13,8 @@ pub(super) struct GaugePeaks {
     pub pss: Peak,
     /// Private memory.
     pub uss: Peak,
+    /// Proportional memory without page cache.
+    pub without_cache: Peak,
     /// Swapped memory.
     pub swap: Peak,
     /// Huge pages, shared ones counted in full.
@@ -35,6 +37,7 @@ pub(super) struct TreeSums {
     /// CPU time with that of their reaped children.
     pub cpu: Option<f64>,
     uss: Option<f64>,
+    without_cache: Option<f64>,
     swap: Option<f64>,
     hugetlb: Option<f64>,
     threads: Option<f64>,
@@ -63,6 +66,7 @@ impl TreeSums {
         if process.memory.rss != Some(0) {
             add(&mut self.pss, process.memory.pss);
             add(&mut self.uss, process.memory.uss);
+            add(&mut self.without_cache, process.without_cache_capped());
             add(&mut self.swap, process.memory.swap);
             add(&mut self.hugetlb, process.memory.hugetlb);
         }
@@ -91,6 +95,7 @@ impl TreeSums {
             (of_living(self.rss), &mut gauge_peaks.rss),
             (of_living(self.pss), &mut gauge_peaks.pss),
             (of_living(self.uss), &mut gauge_peaks.uss),
+            (of_living(self.without_cache), &mut gauge_peaks.without_cache),
             (self.swap, &mut gauge_peaks.swap),
             (self.hugetlb, &mut gauge_peaks.hugetlb),
             (self.threads, &mut gauge_peaks.threads),

@@ -29,6 +29,9 @@ metrics! {
         pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
         /// Resident memory and huge pages that no other process shares.
         uss: Gauge u64 Bytes, "Private", from "/proc/PID/smaps_rollup Private_Clean + Private_Dirty + Private_Hugetlb";
+        /// The part of the proportional memory that is no page cache of files (program text, mapped
+        /// files): what it still needs when the kernel drops that.
+        without_cache: Gauge u64 Bytes, "Without page cache", from "/proc/PID/smaps_rollup Pss_Anon + Pss_Shmem + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
         /// Memory in swap.
         swap: Gauge u64 Bytes, "Swapped", from "/proc/PID/status VmSwap";
         /// Huge pages of hugetlbfs (MAP_HUGETLB), shared ones in full; part of `rss`.

@@ -60,6 +60,30 @@ pub(super) fn colour(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", part(0), part(1), part(2))
 }
 
+/// How much space the means of the rows take, beside the cells.
+pub(super) const MEANS: f64 = 46.0;
+
+/// The mean of each row as a bar beside it.
+pub(super) fn means(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
+    const GAP: f64 = 6.0;
+    // A page has one of its own.
+    const COLOUR: &str = " fill=\"#7d8b99\"";
+    let high = area.height / chart.series.len().max(1) as f64;
+    let bar = if high > 8.0 { high - 1.0 } else { high };
+    let mean = |series: &ChartSeries| {
+        let known: Vec<f64> = series.values.iter().copied().filter(|one| one.is_finite()).collect();
+        known.iter().sum::<f64>() / known.len().max(1) as f64
+    };
+    let means: Vec<f64> = chart.series.iter().map(mean).collect();
+    let most = means.iter().copied().fold(0.0, f64::max);
+    let left = area.left + area.width + GAP;
+    for (row, mean) in means.iter().enumerate().filter(|_| most > 0.0) {
+        let y = area.top + row as f64 * high;
+        pen.rectangle("mean", (left, y), ((MEANS - GAP) * mean / most, bar), COLOUR);
+    }
+    pen.text("tick", left, area.bottom() + 17.0, "start", "mean");
+}
+
 /// The labels of the rows, as many as fit.
 pub(super) fn names(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     let high = area.height / chart.series.len().max(1) as f64;

@@ -105,7 +105,8 @@ impl PlotArea {
         let rows = annotations::rows(&chart.timeline);
         let top = header + 10.0 + rows as f64 * annotations::ROW;
         let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
-        let width = (width - left - 16.0).max(40.0);
+        let beside = if chart.form == ChartForm::Heatmap { heatmap::MEANS } else { 0.0 };
+        let width = (width - left - 16.0 - beside).max(40.0);
         let height = (bottom - 26.0 - top).max(40.0);
         let times = axis::times(end, width);
         PlotArea { left, top, width, height, end, values, times }
@@ -141,6 +142,9 @@ impl PlotArea {
             ChartForm::Heatmap => heatmap::draw(self, chart, pen),
             _ => curves::draw(self, chart, pen),
         });
+        if is_heatmap {
+            pen.group("means", |pen| heatmap::means(self, chart, pen));
+        }
         annotations::limits(self, chart, pen);
         annotations::marks(self, &chart.timeline, pen);
         annotations::peak(self, chart, pen);

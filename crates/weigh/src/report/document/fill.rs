@@ -1,6 +1,8 @@
 //! Builds a report from manifest, summary, processes and charts.
 
-use super::{Document, ProcessTimeline, ReportChapter, ReportTable, facts, figures, gpus, tables};
+use super::{
+    Document, ProcessTimeline, ReportChapter, ReportKind, ReportTable, facts, figures, gpus, tables,
+};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
@@ -51,6 +53,7 @@ impl Document {
             monitor: facts::monitor(summary, units),
             missing: missing(summary),
             made_by: format!("weigh {}", Origin::default().version),
+            kind: ReportKind::Run,
         }
     }
 }

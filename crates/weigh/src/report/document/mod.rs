@@ -6,11 +6,13 @@ mod facts;
 mod figures;
 mod fill;
 mod gpus;
+mod job;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
+pub use job::id as job_id;
 pub(super) use tables::marks;
 pub use timeline::{ProcessTimeline, TimelineBar, TimelineRow, TimelineRowOf};
 
@@ -57,6 +59,28 @@ pub struct Document {
     pub missing: Vec<String>,
     /// Which weigh made it.
     pub made_by: String,
+    /// What it is a report of.
+    pub kind: ReportKind,
+}
+
+/// What a report is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportKind {
+    /// One run.
+    Run,
+    /// A batch job on all its nodes.
+    Job,
+}
+
+impl ReportKind {
+    /// The command that writes all of it, where a format has only what matters.
+    #[cfg(feature = "pdf")]
+    pub(super) fn full_command(self) -> &'static str {
+        match self {
+            ReportKind::Run => "weigh report -f pdf --full",
+            ReportKind::Job => "weigh job report -f pdf --full",
+        }
+    }
 }
 
 impl Document {

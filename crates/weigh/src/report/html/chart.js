@@ -73,6 +73,7 @@ class Chart {
     set(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
     this.group("series").removeAttribute("clip-path");
     this.group("series").removeAttribute("transform");
+    this.group("means")?.removeAttribute("transform");
     if (this.whole && same) {
       this.top = top;
       groups.forEach(([group, children]) => group.replaceChildren(...children));
@@ -210,6 +211,8 @@ class Chart {
     set(this.clip, { x: from, width: to - from });
     const move = `translate(${this.box.left - from * scale} 0) scale(${scale} 1)`;
     this.group("series").setAttribute("transform", move);
+    // The means are of all of the time, whatever part of it is shown.
+    set(this.group("means"), { transform: `translate(${this.box.width - box.width} 0)` });
   }
 
   /** The index of the value at a time, or nearest to it. */

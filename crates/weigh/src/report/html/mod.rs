@@ -286,8 +286,9 @@ impl HtmlChart<'_> {
 
 /// The column of the figures that says where a value comes from.
 const SOURCE: &str = "Source";
-/// Columns of programs and phases with a bar behind each value.
+/// Columns of programs, phases and nodes with a bar behind each value.
 const WITH_BARS: [&str; 4] = ["Total", "CPU time", "Memory, peak", "Combined peak"];
+const TABLES_WITH_BARS: [&str; 3] = ["phases", "programs", "job-nodes"];
 /// Columns whose cells are times of the run: links to them.
 const MOMENTS: [&str; 2] = ["When", "At"];
 /// Longer cells are folded.
@@ -321,7 +322,7 @@ impl HtmlTable<'_> {
     /// The length of a bar behind a cell, in percent: its share of the largest in its column.
     fn share(&self, column: usize, cell: &ReportCell) -> Option<f64> {
         let label = self.table.columns.get(column)?.label.as_str();
-        let has_bars = self.table.name == "phases" || self.table.name == "programs";
+        let has_bars = TABLES_WITH_BARS.contains(&self.table.name.as_str());
         let largest = || {
             let cells = self.table.rows.iter().filter_map(|row| row.get(column)?.number);
             cells.reduce(f64::max).filter(|largest| *largest > 0.0)

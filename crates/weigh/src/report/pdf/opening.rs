@@ -5,7 +5,7 @@ use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use super::{bars, facts};
 use crate::report::Document;
-use crate::report::document::{Advice, Verdict};
+use crate::report::document::{Advice, ReportKind, Verdict};
 use crate::summary::Severity;
 
 const TITLE: FontStyle = FontStyle::of(22.0).bold();
@@ -24,7 +24,11 @@ pub(super) fn add(composer: &mut Composer, document: &Document) {
     let title = if document.title.trim().is_empty() { "A run" } else { &document.title };
     let lines = composer.faces.wrap(title, TITLE, WIDTH, 2);
     composer.lines(LEFT, TITLE, lines);
-    let command = document.command.as_deref().unwrap_or("The command line is not recorded.");
+    let none = match document.kind {
+        ReportKind::Run => "The command line is not recorded.",
+        ReportKind::Job => "",
+    };
+    let command = document.command.as_deref().unwrap_or(none);
     let lines = composer.faces.wrap(command, COMMAND, WIDTH, 4);
     composer.lines(LEFT, COMMAND, lines);
     composer.y += 12.0;

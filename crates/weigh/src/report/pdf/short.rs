@@ -16,7 +16,8 @@ use crate::report::document::{ReportChapter, ReportTable};
 /// The most charts: a page of them.
 const CHARTS: usize = 4;
 /// Tables of a short report, by name.
-const TABLES: [&str; 5] = ["programs", "phases", "processes", "gpus", "left"];
+const TABLES: [&str; 7] =
+    ["programs", "phases", "processes", "gpus", "left", "job-nodes", "job-gpus"];
 /// How many rows of each table, sentences and findings are tried.
 const ROWS: [usize; 5] = [12, 8, 5, 3, 1];
 const NOTE: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
@@ -56,7 +57,11 @@ fn compose(composer: &mut Composer, document: &Document, rows: usize) {
     missing(composer, &document.missing, rows);
     composer.gap(10.0);
     composer.ensure_space(NOTE.leading());
-    composer.text(LEFT, NOTE, "All figures, charts and tables: weigh report -f pdf --full");
+    composer.text(
+        LEFT,
+        NOTE,
+        format!("All figures, charts and tables: {}", document.kind.full_command()),
+    );
 }
 
 /// The charts that every run is judged by, then others in which something happened.

@@ -4,7 +4,8 @@ use crate::catalog::Unit;
 use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use crate::report::Document;
 use crate::report::document::{
-    Advice, Bar, Fact, PageHeader, ReportCell, ReportChapter, ReportColumn, ReportTable, Verdict,
+    Advice, Bar, Fact, PageHeader, ReportCell, ReportChapter, ReportColumn, ReportKind,
+    ReportTable, Verdict,
 };
 use crate::summary::Severity;
 
@@ -28,6 +29,7 @@ pub(super) fn bare() -> Document {
         monitor: Vec::new(),
         missing: Vec::new(),
         made_by: String::new(),
+        kind: ReportKind::Run,
     }
 }
 
@@ -105,6 +107,7 @@ pub(super) fn rich() -> Document {
                 .to_owned(),
         ],
         made_by: "weigh 0.1.0".to_owned(),
+        kind: ReportKind::Run,
     }
 }
 

@@ -10,14 +10,22 @@ use crate::summary::figure::{Figure, Figures, Method};
 type PeakOf = fn(&GaugePeaks) -> Peak;
 
 /// The highest samples of gauges, and their sources.
-const GAUGE_PEAKS: [(FigureId, PeakOf, &str); 6] = [
+const GAUGE_PEAKS: [(FigureId, PeakOf, &str); 7] = [
     (FigureId::MemoryRssPeak, |gauge_peaks| gauge_peaks.rss, "/proc/PID/stat rss"),
     (FigureId::MemoryPssPeak, |gauge_peaks| gauge_peaks.pss, "/proc/PID/smaps_rollup"),
     (FigureId::MemoryUssPeak, |gauge_peaks| gauge_peaks.uss, "/proc/PID/smaps_rollup"),
+    (
+        FigureId::MemoryWithoutCachePeak,
+        |gauge_peaks| gauge_peaks.without_cache,
+        "/proc/PID/smaps_rollup Pss_Anon + Pss_Shmem",
+    ),
     (FigureId::SwapPeak, |gauge_peaks| gauge_peaks.swap, "/proc/PID/status VmSwap"),
     (FigureId::ThreadsPeak, |gauge_peaks| gauge_peaks.threads, "/proc/PID/stat num_threads"),
     (FigureId::FilesOpenPeak, |gauge_peaks| gauge_peaks.files, "/proc/PID/fd"),
 ];
+
+const NO_PARTS_OF_PSS: &str =
+    "what of the memory is page cache is known since Linux 5.3, and was not recorded before";
 
 /// Adds the highest samples of the gauges that are declared for this scope; `otherwise` says why
 /// there is none.
@@ -32,6 +40,9 @@ pub(in crate::summary) fn add_gauge_peaks(
         // A part may be one process.
         let summed = matches!(scope, FigureScope::Run | FigureScope::Phase);
         let source = format!("{source}{}", if summed { ", summed" } else { "" });
+        // It is read with the PSS.
+        let is_not_told = id == FigureId::MemoryWithoutCachePeak && gauge_peaks.pss.value.is_some();
+        let otherwise = if is_not_told { NO_PARTS_OF_PSS } else { otherwise };
         figures.insert(id, gauge_peak(run, of(gauge_peaks), &source, otherwise));
     }
 }

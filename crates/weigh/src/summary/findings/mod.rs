@@ -262,8 +262,10 @@ fn memory_nearly_full(summary: &Summary) -> Option<Finding> {
 fn memory_near_limit(summary: &Summary) -> Option<Finding> {
     let limit = summary.host.tight_memory_limit_bytes()? as f64;
     let used = value(summary, FigureId::MemoryPeak)?;
-    // The limit is that of weigh's own cgroup, which does not apply to other processes.
-    if summary.run.target.is_some() || used < limit * 0.95 {
+    // The limit is that of weigh's own cgroup, which does not apply to other processes. Page cache
+    // is dropped when memory is needed.
+    let needed = value(summary, FigureId::MemoryWithoutCachePeak).unwrap_or(used);
+    if summary.run.target.is_some() || used.min(needed) < limit * 0.95 {
         return None;
     }
     let units = quantity::Units::Binary;

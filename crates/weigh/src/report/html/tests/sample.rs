@@ -4,7 +4,7 @@ use crate::catalog::Unit;
 use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use crate::report::document::{
     Advice, Bar, Document, Fact, PageHeader, ProcessTimeline, ReportCell, ReportChapter,
-    ReportColumn, ReportTable, TimelineBar, TimelineRow, TimelineRowOf, Verdict,
+    ReportColumn, ReportKind, ReportTable, TimelineBar, TimelineRow, TimelineRowOf, Verdict,
 };
 use crate::summary::Severity;
 
@@ -314,5 +314,6 @@ pub(super) fn document() -> Document {
         monitor: facts(&[("CPU time", "1.21 s, 0.4 % of one core"), ("Ticks", "3,000")]),
         missing: vec!["GPU: no driver is loaded".to_owned()],
         made_by: "weigh 0.1.0".to_owned(),
+        kind: ReportKind::Run,
     }
 }
