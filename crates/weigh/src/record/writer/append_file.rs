@@ -17,6 +17,9 @@ pub(super) struct AppendFile {
     synced: u64,
     /// The checksum of the complete pieces.
     crc: crc32fast::Hasher,
+    /// What the kernel says to every write, for tests.
+    #[cfg(test)]
+    pub(super) refuses: Option<i32>,
 }
 
 impl AppendFile {
@@ -28,7 +31,15 @@ impl AppendFile {
 
     /// A file that is empty.
     pub(super) fn of(path: PathBuf, file: File) -> AppendFile {
-        AppendFile { path, file, good: 0, synced: 0, crc: crc32fast::Hasher::new() }
+        AppendFile {
+            path,
+            file,
+            good: 0,
+            synced: 0,
+            crc: crc32fast::Hasher::new(),
+            #[cfg(test)]
+            refuses: None,
+        }
     }
 
     /// What it holds now.
@@ -38,7 +49,11 @@ impl AppendFile {
 
     /// Appends a piece, or leaves the file as it was.
     pub(super) fn append(&mut self, piece: &[u8]) -> Result<(), Error> {
-        let written = self.file.write_all(piece);
+        let mut written = self.write(piece);
+        if written.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ESTALE)) {
+            // The server has forgotten the open file, after it was restarted; its name it knows.
+            written = self.open_again().and_then(|()| self.write(piece));
+        }
         if let Err(source) = written {
             // Truncating a torn piece needs no free space, and the next one begins where it should.
             let _ = self.file.set_len(self.good);
@@ -47,6 +62,27 @@ impl AppendFile {
         }
         self.good += piece.len() as u64;
         self.crc.update(piece);
+        Ok(())
+    }
+
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<()> {
+        #[cfg(test)]
+        if let Some(code) = self.refuses {
+            return Err(std::io::Error::from_raw_os_error(code));
+        }
+        self.file.write_all(piece)
+    }
+
+    /// Opens the file by its name, and goes on where its last complete piece ends. One that is
+    /// shorter has lost what was said to be written, and is left alone.
+    pub(super) fn open_again(&mut self) -> std::io::Result<()> {
+        let mut file = File::options().write(true).open(&self.path)?;
+        if file.metadata()?.len() < self.good {
+            return Err(std::io::Error::from_raw_os_error(libc::ESTALE));
+        }
+        file.set_len(self.good)?;
+        file.seek(std::io::SeekFrom::Start(self.good))?;
+        self.file = file;
         Ok(())
     }
 

@@ -299,6 +299,56 @@ mod tests {
         assert_eq!(read(&path), (5, 5, String::new()));
     }
 
+    /// Makes every write fail with this error, or lets them through again.
+    fn refuse(disk: &mut Disk, code: Option<i32>) {
+        let streams = disk.streams.iter_mut().map(|stream| &mut stream.file);
+        streams.chain([&mut disk.events.file]).for_each(|file| file.refuses = code);
+    }
+
+    #[test]
+    fn errors_of_a_shared_file_system_lose_nothing_when_they_pass_and_are_named_when_they_stay() {
+        for (code, word) in
+            [(libc::EIO, "Input/output"), (libc::ESTALE, "Stale"), (libc::EDQUOT, "quota")]
+        {
+            let directory = tempfile::tempdir().unwrap();
+            let (passes, stays) = (directory.path().join("passes"), directory.path().join("stays"));
+            let (mut one, mut tick) = disk(&passes);
+            write(&mut one, &mut tick, 1);
+            refuse(&mut one, Some(code));
+            (2..5).for_each(|second| write(&mut one, &mut tick, second));
+            refuse(&mut one, None);
+            write(&mut one, &mut tick, 5);
+            one.close();
+            assert_eq!(one.faults, [""; 0]);
+            assert_eq!(read(&passes), (5, 5, String::new()));
+            let (mut other, mut tick) = disk(&stays);
+            write(&mut other, &mut tick, 1);
+            refuse(&mut other, Some(code));
+            (2..5).for_each(|second| write(&mut other, &mut tick, second));
+            other.close();
+            assert!(other.faults[0].contains(word), "{:?}", other.faults);
+            let (ticks, events, lost) = read(&stays);
+            assert_eq!((ticks, events), (1, 1), "what was written before is there");
+            assert!(lost.contains("3 rows of process between 2.0 s and 4.0 s were lost"), "{lost}");
+        }
+    }
+
+    #[test]
+    fn file_that_the_server_has_forgotten_is_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run");
+        let (mut disk, mut tick) = disk(&path);
+        write(&mut disk, &mut tick, 1);
+        // Opened again by its name, and the torn piece after the last complete one is cut off.
+        let events = &mut disk.events.file;
+        let mut torn = File::options().append(true).open(&events.path).unwrap();
+        std::io::Write::write_all(&mut torn, b"torn").unwrap();
+        events.open_again().unwrap();
+        write(&mut disk, &mut tick, 2);
+        disk.close();
+        assert_eq!(read(&path), (2, 2, String::new()));
+    }
+
     #[test]
     fn disk_that_stays_full_drops_rows_and_the_recording_has_their_count_and_times() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! Writing a recording while the run goes on.
 //!
-//! Ticks are buffered in memory and handed over at most two seconds apart; a separate thread
+//! Ticks are buffered in memory and handed over at most two seconds apart (ten on a network file
+//! system); a separate thread
 //! ([`disk`]) encodes and writes them, so that a slow or hanging disk delays neither a tick nor a
 //! signal. What a full disk refuses is retained for a while and retried. When the thread cannot keep
 //! up, or the disk stays full, rows are dropped and the recording says how many
@@ -11,6 +12,8 @@ mod disk;
 mod event_log;
 mod job;
 mod stream_file;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -31,6 +34,9 @@ use job::{EventLine, Job};
 /// machine takes its part of them.
 pub const FLUSH_EVERY: Duration = Duration::from_millis(1500);
 
+/// The same where every write goes to a server, which all nodes of a job use.
+const FLUSH_TO_SERVER_EVERY: Duration = Duration::from_millis(9500);
+
 /// Bytes that may be queued for the disk before more are dropped.
 const MOST_WAITING: usize = 64 << 20;
 
@@ -50,6 +56,7 @@ pub struct Writer {
     /// The sequence number of the last event or tick.
     sequence: u64,
     flushed: Duration,
+    flush_every: Duration,
     jobs: Option<Sender<Job>>,
     waiting: Arc<AtomicUsize>,
     emptied: Receiver<Vec<Table>>,
@@ -102,6 +109,10 @@ impl Writer {
             batch: tick.tables().to_vec(),
             sequence: 0,
             flushed: Duration::ZERO,
+            flush_every: match files::is_on_network(directory) {
+                true => FLUSH_TO_SERVER_EVERY,
+                false => FLUSH_EVERY,
+            },
             jobs: Some(jobs),
             waiting,
             emptied,
@@ -165,7 +176,7 @@ impl Writer {
     /// When the next batch must be handed over, if there is anything in it.
     pub fn due(&self) -> Option<Duration> {
         let empty = self.batch.iter().all(Table::is_empty);
-        (!empty).then_some(self.flushed + FLUSH_EVERY)
+        (!empty).then_some(self.flushed + self.flush_every)
     }
 
     /// Hands over what is buffered.
