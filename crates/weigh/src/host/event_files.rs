@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn event_of_a_device_is_read_from_sysfs() {
         let at = |file: &str| format!("bus/event_source/devices/uncore_imc_3/{file}");
-        let host = FakeHost::new()
+        let fake = FakeHost::new()
             .sys(&at("type"), "17\n")
             .sys(&at("cpumask"), "0-1,18\n")
             .sys(&at("format/event"), "config:0-7\n")
-            .sys(&at("events/cas_count_read"), "event=0x04\n")
-            .host();
+            .sys(&at("events/cas_count_read"), "event=0x04\n");
+        let host = fake.host();
         let events = named::parse("uncore_imc/cas_count_read/", &host.sys, None).unwrap();
         assert_eq!((events[0].kind, events[0].config, events[0].slots), (17, 4, Slots::Uncore));
         assert_eq!(events[0].scope, EventScope::Machine { cpus: vec![0, 1, 18] });
