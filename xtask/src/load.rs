@@ -4,6 +4,7 @@
 //! number of processes, of which some run between two ticks.
 
 use std::hint::black_box;
+use std::io::{Read, Write};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -23,6 +24,16 @@ pub(crate) enum Load {
         /// For how long at most; the caller ends it before
         seconds: u64,
     },
+    /// Fork that many children one after the other, and print the seconds it took
+    Forks {
+        /// How many
+        count: u32,
+    },
+    /// Pass a byte to another process and back that many times, and print the seconds it took
+    Switches {
+        /// How often
+        count: u32,
+    },
     /// For every number on stdin, do that many rounds of work in each thread and print the seconds
     /// it took, of time and of CPU
     Work {
@@ -39,6 +50,8 @@ impl Load {
     pub(crate) fn run(&self) -> Result<()> {
         match *self {
             Load::Processes { count, running, seconds } => processes(count, running, seconds),
+            Load::Forks { count } => timed(|| forks(count)),
+            Load::Switches { count } => timed(|| switches(count)),
             Load::Work { threads } => {
                 for line in std::io::stdin().lines() {
                     let (time, cpu) = work(line?.trim().parse()?, threads);
@@ -48,6 +61,50 @@ impl Load {
             }
         }
     }
+}
+
+/// Prints the seconds that a load took.
+fn timed(load: impl FnOnce() -> Result<()>) -> Result<()> {
+    let begin = Instant::now();
+    load()?;
+    println!("{}", begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn forks(count: u32) -> Result<()> {
+    for _ in 0..count {
+        // SAFETY: one thread; the child exits at once.
+        match unsafe { libc::fork() } {
+            -1 => bail!("fork: {}", std::io::Error::last_os_error()),
+            // SAFETY: _exit takes a number and does not return.
+            0 => unsafe { libc::_exit(0) },
+            // SAFETY: waitpid may be asked without a place for the status.
+            child => unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) },
+        };
+    }
+    Ok(())
+}
+
+fn switches(count: u32) -> Result<()> {
+    let (mut from_us, mut to_other) = std::io::pipe()?;
+    let (mut from_other, mut to_us) = std::io::pipe()?;
+    let mut byte = [0];
+    // SAFETY: one thread; the child reads and writes until the pipe is closed, and exits.
+    match unsafe { libc::fork() } {
+        -1 => bail!("fork: {}", std::io::Error::last_os_error()),
+        0 => {
+            drop(to_other);
+            while from_us.read_exact(&mut byte).and_then(|()| to_us.write_all(&byte)).is_ok() {}
+            // SAFETY: _exit takes a number and does not return.
+            unsafe { libc::_exit(0) }
+        }
+        _ => {}
+    }
+    for _ in 0..count {
+        to_other.write_all(&byte)?;
+        from_other.read_exact(&mut byte)?;
+    }
+    Ok(())
 }
 
 fn processes(count: u32, running: u32, seconds: u64) -> Result<()> {

@@ -210,6 +210,9 @@ fn of_settings(error: &settings::Error) -> Failure {
             ("cannot use this GPU", "write it like this: --gpus 0,GPU-8f6a")
         }
         settings::Error::NoGpu { .. } => ("cannot use this GPU", "list the GPUs: weigh doctor"),
+        settings::Error::PerfEvent { .. } => {
+            ("cannot count this event", "list the events and groups: weigh metrics --perf")
+        }
         settings::Error::ExpectedCores(_) => {
             ("cannot use this number of cores", "write it like this: --expected-cores 4")
         }

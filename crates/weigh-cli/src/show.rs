@@ -6,7 +6,7 @@ use weigh::catalog::FigureId;
 use weigh::compat::{python, pytyche};
 use weigh::quantity::Units;
 use weigh::record::Recording;
-use weigh::report::{gpus, phases, text};
+use weigh::report::{counters, gpus, phases, text};
 use weigh::summary::{self, Figure, Summary};
 
 use crate::args::{ShowArgs, SummaryFormat};
@@ -41,9 +41,11 @@ fn print_summary(args: &ShowArgs, directory: &Path, units: Units) -> Result<(), 
     print::out(&match args.format {
         SummaryFormat::Json if args.phases => json(&phases_json(&summary))?,
         SummaryFormat::Json if args.gpus => json(&gpus_json(&summary))?,
+        SummaryFormat::Json if args.counters => json(&counters_json(&summary))?,
         SummaryFormat::Json => json(&summary)?,
         _ if args.phases => phases::table(&summary, style, args.verbose),
         _ if args.gpus => gpus::table(&summary, style),
+        _ if args.counters => counters::table(&summary, style),
         _ => {
             let mut shown = text::summary(&summary, Some(directory), style);
             if args.verbose {
@@ -73,6 +75,11 @@ fn phases_json(summary: &Summary) -> serde_json::Value {
 /// The GPUs for programs.
 fn gpus_json(summary: &Summary) -> serde_json::Value {
     serde_json::json!({"run": summary.run, "gpus": summary.gpus})
+}
+
+/// The hardware counters for programs.
+fn counters_json(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({"run": summary.run, "counters": summary.counters})
 }
 
 /// A document as JSON.

@@ -4,6 +4,7 @@
 //! cost is compared to something measured at the same time on the same processes,
 //! and each line is a median. Nothing here is asserted by a test.
 
+mod counters;
 mod export;
 mod first;
 mod gpu;
@@ -42,7 +43,7 @@ pub(crate) struct Options {
     /// Shorter and once each: to check that it works, the numbers are not reliable
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, start, first, rest, export, report or python
+    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, counters, memory, start, first, rest, export, report or python
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -60,7 +61,7 @@ pub(crate) struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 14] = [
+const MEASUREMENTS: [(&str, Measurement); 15] = [
     ("tick", tick::measure),
     ("watch", watch::measure),
     ("node", node::measure),
@@ -68,6 +69,7 @@ const MEASUREMENTS: [(&str, Measurement); 14] = [
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
     ("rate", rate::measure),
+    ("counters", counters::measure),
     ("memory", tick::memory),
     ("start", start::measure),
     ("first", first::measure),

@@ -28,7 +28,8 @@ const PLACES: [(FigureScope, &str, &str); 6] = [
 /// The page.
 pub(super) fn page(weigh: &Path) -> Result<String> {
     let mut run = command::at_root(weigh);
-    run.args(["run", "--no-record", "--format", "json", "--"]).args(COMMAND);
+    // Not every machine has hardware counters, and the page is the same on all of them.
+    run.args(["run", "--no-record", "--skip", "perf", "--format", "json", "--"]).args(COMMAND);
     let (_, json) = command::output(&mut run)?;
     let summary: Value = serde_json::from_str(&json).context("the summary of a run")?;
     let mut text = "# Summary\n\n\
@@ -61,6 +62,9 @@ pub(super) fn page(weigh: &Path) -> Result<String> {
             if inside.is_empty() { String::new() } else { format!(": {}", inside.join(", ")) };
         text.push_str(&format!("- `{key}`{inside}\n"));
     }
+    text.push_str(
+        "- `counters`: `events`, `derived`, `refused`, where hardware counters were read\n",
+    );
     Ok(text)
 }
 

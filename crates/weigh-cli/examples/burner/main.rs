@@ -42,10 +42,11 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
 
   cpu DUR                 use DUR of CPU in total, the program's start included
   threads N DUR           N threads use DUR of CPU each, at once
-  children N DUR [--ignore-sigchld] [--at-once K] [--print-cpu]
+  children N DUR [--ignore-sigchld] [--at-once K] [--print-cpu] [--print-events]
                           N forked children use DUR of CPU each, K at a time (1);
                           --print-cpu: print the seconds that the kernel has counted for
-                          all of it, forks and exits included
+                          all of it, forks and exits included; --print-events: the minor
+                          and major page faults and the context switches, too
   daemon DUR              a double-forked grandchild uses DUR of CPU; returns at once
   reuse-pid-often N DUR   N children, one after the other, sleep DUR under one pid;
                           prints `reused N` (root)
@@ -143,13 +144,18 @@ fn run(arguments: Vec<OsString>) -> Result<libc::c_int, Failure> {
         }
         Some("children") => {
             let ignore_sigchld = rest.flag("--ignore-sigchld");
-            let prints_cpu = rest.flag("--print-cpu");
+            let (prints_cpu, prints_events) =
+                (rest.flag("--print-cpu"), rest.flag("--print-events"));
             let at_once = rest.option("--at-once", Arguments::count)?.unwrap_or(1);
             let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
             rest.end()?;
             processor::children(count, duration, at_once, ignore_sigchld)?;
             if prints_cpu {
                 println!("{}", process::used_with_children().as_secs_f64());
+            }
+            if prints_events {
+                let [minor, major, voluntary, involuntary] = process::faults_and_switches();
+                println!("{minor} {major} {voluntary} {involuntary}");
             }
         }
         Some("daemon") => {

@@ -55,14 +55,28 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// The CPU time of this process and of the children it has waited for.
-pub(crate) fn used_with_children() -> Duration {
+/// What the kernel has counted of this process, or of the children it has waited for.
+fn counted(who: c_int) -> libc::rusage {
     let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is a valid place to write to, and the call cannot fail for these arguments.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+    unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
-    };
+    }
+}
+
+/// Minor and major page faults, voluntary and involuntary context switches of this process and of
+/// the children it has waited for.
+pub(crate) fn faults_and_switches() -> [i64; 4] {
+    let of =
+        |usage: libc::rusage| [usage.ru_minflt, usage.ru_majflt, usage.ru_nvcsw, usage.ru_nivcsw];
+    let (own, children) = (of(counted(libc::RUSAGE_SELF)), of(counted(libc::RUSAGE_CHILDREN)));
+    std::array::from_fn(|which| own[which] + children[which])
+}
+
+/// The CPU time of this process and of the children it has waited for.
+pub(crate) fn used_with_children() -> Duration {
+    let usage = counted(libc::RUSAGE_CHILDREN);
     let of = |time: libc::timeval| {
         Duration::new(time.tv_sec.unsigned_abs(), time.tv_usec.unsigned_abs() as u32 * 1000)
     };

@@ -54,6 +54,19 @@ pub(crate) struct Measuring {
     /// Record each CPU of the machine, too
     #[arg(long)]
     pub per_cpu: bool,
+    /// Groups of hardware counters: default, BRANCH, L2CACHE, FLOPS_DP, MEM, TMA, … [default:
+    /// default]
+    #[arg(
+        long,
+        env = "WEIGH_PERF",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
+    pub perf: Option<Vec<String>>,
+    /// Count one more event (repeatable): a name, r01c2, cpu/event=0x51,umask=0x1/, a tracepoint
+    #[arg(long = "event", value_name = "EVENT")]
+    pub events: Vec<String>,
     /// GPUs to measure: index, name (amd1, nvidia0:1) or UUID prefix [default: all]
     #[arg(
         long,

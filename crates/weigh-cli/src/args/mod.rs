@@ -168,6 +168,7 @@ Examples:
   weigh show --phases                duration of each phase: count, total, mean ± std
   weigh show --phases -v             with every figure: min, max, mean, std
   weigh show --gpus                  each GPU, and the processes of the run on it
+  weigh show --counters              each hardware counter, and what is derived from them
   weigh show --format json | jq .figures.memory_peak_bytes
   weigh show --pytyche-summary       what pytyche's ResourceSummary would have, as JSON
 ")]
@@ -185,11 +186,14 @@ pub(crate) struct ShowArgs {
     /// Show the GPUs instead: each of them, and the processes of the run on it
     #[arg(long, conflicts_with_all = ["phases", "verbose"])]
     pub gpus: bool,
+    /// Show the hardware counters instead: each event, and what is derived from them
+    #[arg(long, conflicts_with_all = ["phases", "gpus", "verbose"])]
+    pub counters: bool,
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,
     /// Print what pytyche's ResourceSummary.to_dict() would have, as JSON: unknown is null
-    #[arg(long, conflicts_with_all = ["format", "phases", "gpus", "verbose"])]
+    #[arg(long, conflicts_with_all = ["format", "phases", "gpus", "counters", "verbose"])]
     pub pytyche_summary: bool,
 }
 

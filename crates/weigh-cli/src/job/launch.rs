@@ -222,11 +222,15 @@ fn options(measuring: &Measuring) -> Vec<OsString> {
         ("--collect", &measuring.collect),
         ("--skip", &measuring.skip),
         ("--gpus", &measuring.gpus),
+        ("--perf", &measuring.perf),
     ];
     for (name, list) in lists {
         if let Some(list) = list {
             option(name, list.join(","));
         }
+    }
+    for event in &measuring.events {
+        option("--event", event.clone());
     }
     if let Some(budget) = measuring.budget {
         option("--budget", format!("{}%", budget * 100.0));

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::attached::{Load, Monitoring};
 use crate::weighed::{
-    Figure, PublicPrograms, end_of, is_alive, is_root, output, signal, skipped, wait_until, weigh,
+    Figure, PublicPrograms, end_of, impossible, is_alive, is_root, output, signal, skipped,
+    wait_until, weigh,
 };
 
 fn attach(load: &Load, more: &[&str]) -> Monitoring {
@@ -44,6 +45,22 @@ fn usage_before_attaching_is_not_counted() {
     let memory = monitored.figure("memory_peak_bytes").known();
     assert!(memory < 32.0 * 1024.0 * 1024.0, "{memory} was before");
     monitored.is_recorded();
+}
+
+#[test]
+fn events_of_children_that_start_after_attaching_are_counted() {
+    let mut load = load("\"$BURNER\" touch 64MiB 1ms; wait_for_input; \"$BURNER\" touch 64MiB 1ms");
+    let monitoring = attach(&load, &["--event", "page-faults"]);
+    load.resume();
+    let monitored = monitoring.end();
+    let counters = &monitored.summary["counters"];
+    let events = counters["events"].as_array().map_or(&[][..], Vec::as_slice);
+    let Some(faults) = events.iter().find(|event| event["name"] == "page-faults") else {
+        return impossible(&format!("perf counts nothing here: {counters}"));
+    };
+    // A fault for each page of one load, and some for the start of its program.
+    let count = faults["count"].as_f64().unwrap();
+    assert!((16_384.0..18_000.0).contains(&count), "{faults}");
 }
 
 #[test]

@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::weighed::{
-    Figure, MIB, Weighed, can_mount, output, plain, weigh, weighed, weighed_command, weighed_shell,
+    Figure, MIB, PublicPrograms, Weighed, can_mount, output, plain, weigh, weighed,
+    weighed_command, weighed_shell,
 };
 
 const BYTES: f64 = 64.0 * MIB;
@@ -28,6 +31,37 @@ fn auto_reaped_children_are_counted_exactly() {
     assert!((4.0..=1.02 * elapsed).contains(&counted), "{counted} s of CPU in {elapsed} s");
 }
 
+/// Page faults and context switches that perf counts only as root, or not in the kernel: the figures
+/// are those of `wait4`.
+#[test]
+fn fork_storm_has_its_cpu_time_faults_and_switches_within_one_percent_for_every_user() {
+    let programs = PublicPrograms::new();
+    let mut command = programs.command("weigh", programs.path());
+    let load = ["./burner", "children", "1000", "1ms", "--print-cpu", "--print-events"];
+    let output = output(command.args(["run", "--no-record", "--format", "json", "--"]).args(load));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stderr).unwrap_or_else(|_| panic!("{stderr}"));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let printed: Vec<f64> =
+        printed.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let [cpu, minor, major, voluntary, involuntary] = printed[..] else { panic!("{printed:?}") };
+    let figure = |name: &str| Figure::of(&summary["figures"][name], name);
+    figure("cpu_time_seconds").is_within(0.01, cpu).is("exact");
+    let sum = |one: &str, other: &str| figure(one).known() + figure(other).known();
+    for (what, counted, truth) in [
+        ("faults", sum("page_faults_minor", "page_faults_major"), minor + major),
+        (
+            "switches",
+            sum("context_switches_voluntary", "context_switches_involuntary"),
+            voluntary + involuntary,
+        ),
+    ] {
+        let off = counted / truth - 1.0;
+        assert!(off.abs() <= 0.01, "{what}: {counted} instead of {truth}");
+    }
+}
+
 #[test]
 fn daemon_is_waited_for_and_counted_with_wait_all() {
     let run = weighed(&["--wait-all"], &["daemon", "3s"]).ended_with(0);
@@ -50,7 +84,7 @@ fn daemon_that_outlives_the_command_uses_no_more_cores_than_the_machine_has() {
     }
     let shown =
         output(&mut weigh(run.directory.path(), &["show", "run", "--format", "json"])).stdout;
-    let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
     assert_eq!(shown["run"], run.summary["run"], "read again");
     assert_eq!(shown["figures"]["cpu_cores_mean"], run.summary["figures"]["cpu_cores_mean"]);
 }
@@ -167,7 +201,7 @@ fn vfork_children_do_not_double_the_memory_of_a_phase() {
 
 #[test]
 fn vfork_children_are_found_without_privileges() {
-    let everybody = crate::weighed::PublicPrograms::new();
+    let everybody = PublicPrograms::new();
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
         .unwrap();
@@ -177,7 +211,7 @@ fn vfork_children_are_found_without_privileges() {
     let output = output(command.arg(burner).args(["vfork", "400MiB", "2", "300ms"]));
     assert!(output.status.success(), "{output:?}");
     let summary = fs::read(directory.path().join("summary.json")).unwrap();
-    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
     let figure = Figure::of(&summary["figures"]["memory_peak_bytes"], "memory_peak_bytes");
     figure.is_within(0.03, 400.0 * MIB);
 }

@@ -21,6 +21,7 @@ mod weighed;
 
 mod bad_input;
 mod cli;
+mod counters;
 mod doctor;
 mod exports;
 mod figures;

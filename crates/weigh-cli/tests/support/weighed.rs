@@ -27,7 +27,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 29] = [
+const VARIABLES: [&str; 30] = [
     "WEIGH_TEST_NODE",
     "WEIGH_TEST_NVML",
     "WEIGH_TEST_PYTHON",
@@ -45,6 +45,7 @@ const VARIABLES: [&str; 29] = [
     "WEIGH_BUDGET",
     "WEIGH_EXPECTED_CORES",
     "WEIGH_GPUS",
+    "WEIGH_PERF",
     "WEIGH_NVML_LIBRARY",
     "WEIGH_STAND_IN",
     "CUDA_VISIBLE_DEVICES",

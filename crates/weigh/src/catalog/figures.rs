@@ -70,6 +70,10 @@ pub enum FigureUnit {
     Gpus,
     /// A plain number of things.
     One,
+    /// One count for each of another.
+    Quotient,
+    /// Floating-point operations in a second.
+    FlopsPerSecond,
 }
 
 impl FigureUnit {
@@ -82,7 +86,8 @@ impl FigureUnit {
             FigureUnit::Ratio => "ratio",
             FigureUnit::Cores => "cores",
             FigureUnit::Gpus => "GPUs",
-            FigureUnit::One => "1",
+            FigureUnit::One | FigureUnit::Quotient => "1",
+            FigureUnit::FlopsPerSecond => "FLOP/s",
         }
     }
 }
@@ -249,6 +254,32 @@ figures! {
     /// Times the CPU was taken from a process.
     ContextSwitchesInvoluntary "context_switches_involuntary" One Sum [Run Phase]
         "Context switches, involuntary";
+
+    /// Instructions that the processes of the run retired in user mode.
+    Instructions "instructions_retired" One Sum [Run Phase] "Instructions";
+    /// Cycles in which a core ran them in user mode.
+    Cycles "cpu_cycles" One Sum [Run Phase] "Cycles";
+    /// Instructions for each cycle.
+    InstructionsPerCycle "instructions_per_cycle" Quotient Mean [Run Phase] "Instructions per cycle";
+    /// Branches that were predicted wrongly, as a share of all.
+    BranchMissRatio "branch_miss_ratio" Ratio Mean [Run Phase] "Branch misses";
+    /// Accesses to the last cache level that missed it, as a share of all; which events these are is
+    /// the kernel's choice.
+    CacheMissRatio "cache_miss_ratio" Ratio Mean [Run Phase] "Cache misses";
+    /// Floating-point operations of the run over the measured time.
+    FlopsMean "flops_mean" FlopsPerSecond Mean [Run] "Floating-point operations, mean";
+    /// Bytes that the cores of the run read from memory.
+    MemoryRead "memory_read_bytes" Bytes Sum [Run] "Memory read";
+    /// Floating-point operations for each byte that was read from memory.
+    ArithmeticIntensity "arithmetic_intensity" Quotient Mean [Run] "Arithmetic intensity";
+    /// Issue slots of the cores whose operation was needed, as a share of all.
+    SlotsRetiring "slots_retiring_ratio" Ratio Mean [Run Phase] "Slots retiring";
+    /// Issue slots that were lost to operations on a wrong path.
+    SlotsBadSpeculation "slots_bad_speculation_ratio" Ratio Mean [Run Phase] "Slots lost to wrong paths";
+    /// Issue slots for which no operation was fetched or decoded in time.
+    SlotsFrontendBound "slots_frontend_bound_ratio" Ratio Mean [Run Phase] "Slots without operations";
+    /// Issue slots whose operation waited for data or for an execution unit.
+    SlotsBackendBound "slots_backend_bound_ratio" Ratio Mean [Run Phase] "Slots waiting for data or units";
 
     /// The most GPU memory of the run's processes; of the machine that of all processes.
     GpuMemoryPeak "gpu_memory_peak_bytes" Bytes Max [Run Main Descendants Combined System]

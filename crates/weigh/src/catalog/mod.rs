@@ -159,6 +159,8 @@ pub enum Scope {
     Gpu,
     /// One process on one GPU.
     GpuProcess,
+    /// One event that is counted in the run.
+    PerfEvent,
     /// The run as a whole.
     Run,
     /// The monitored cgroup, or the one that the run is in.
@@ -171,7 +173,7 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope, in the order tables are listed.
-    pub const ALL: [Scope; 12] = [
+    pub const ALL: [Scope; 13] = [
         Scope::Node,
         Scope::Cpu,
         Scope::Nic,
@@ -180,6 +182,7 @@ impl Scope {
         Scope::Energy,
         Scope::Gpu,
         Scope::GpuProcess,
+        Scope::PerfEvent,
         Scope::Run,
         Scope::Cgroup,
         Scope::Process,
@@ -197,6 +200,7 @@ impl Scope {
             Scope::Energy => "energy",
             Scope::Gpu => "gpu",
             Scope::GpuProcess => "gpu_process",
+            Scope::PerfEvent => "perf_event",
             Scope::Run => "run",
             Scope::Cgroup => "cgroup",
             Scope::Process => "process",
@@ -215,6 +219,7 @@ impl Scope {
             Scope::Nic | Scope::Disk => Some("device"),
             Scope::IbPort => Some("port"),
             Scope::Energy => Some("domain"),
+            Scope::PerfEvent => Some("event"),
             Scope::Gpu | Scope::GpuProcess => Some("gpu"),
             Scope::Node | Scope::Cpu | Scope::Run | Scope::Cgroup | Scope::Process | Scope::Own => {
                 None

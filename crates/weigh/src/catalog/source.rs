@@ -13,6 +13,8 @@ pub enum SourceId {
     Process,
     /// The perf task clock of the run.
     TaskClock,
+    /// Hardware counters of the run.
+    Perf,
     /// A cgroup.
     Cgroup,
     /// All CPUs together.
@@ -70,6 +72,7 @@ pub struct Source {
 pub const SOURCES: &[Source] = &[
     metrics::process::SOURCE,
     metrics::task_clock::SOURCE,
+    metrics::perf::SOURCE,
     metrics::cgroup::SOURCE,
     metrics::cpu::SOURCE,
     metrics::cpu::PER_CPU,

@@ -2,6 +2,7 @@
 
 use super::cgroup::CgroupCollector;
 use super::packets::Packets;
+use super::perf::RunCounters;
 use super::processes::ProcessCollector;
 use super::sockets::Sockets;
 use super::task_clock::RunClock;
@@ -18,6 +19,8 @@ use crate::model::{FaultSource, Tick};
 pub struct Collectors {
     /// The CPU time of the run, which is also read at its end.
     pub task_clock: Option<RunClock>,
+    /// The events of the run, which are also read at its end.
+    pub counters: Option<RunCounters>,
     /// The packets of the run.
     pub packets: Option<Packets>,
     /// The counters of the run's cgroup.
@@ -48,9 +51,17 @@ impl Collectors {
         // What counts the whole run comes first, closest to the time of the tick, because rates are
         // computed from it; the task clock before the others, because it is the most exact.
         pass.sample(SourceId::TaskClock, &mut self.task_clock);
+        pass.sample(SourceId::Perf, &mut self.counters);
         pass.sample(SourceId::Packets, &mut self.packets);
         pass.sample(SourceId::Cgroup, &mut self.cgroup);
         pass.sample(SourceId::Process, &mut self.processes);
+        if let (Some(counters), Some(processes)) = (&mut self.counters, &self.processes)
+            && counters.follows
+            && let Err(why) = counters.follow(host, processes.alive())
+        {
+            pass.faults.push((SourceId::Perf.into(), why));
+            self.counters = None;
+        }
         // After the processes: GPUs need their rows and changes of this tick.
         pass.context.processes = self.processes.as_ref();
         pass.sample_machine(&mut self.machine, |_| true);
@@ -70,6 +81,13 @@ impl Collectors {
         let mut pass = Pass { context, tick, faults: &mut self.faults };
         pass.sample_by(Sockets::finish, SourceId::Sockets, &mut self.sockets);
         self.sockets = None;
+    }
+
+    /// Puts the final counts of the run's events into the tick.
+    pub fn finish_counters(&mut self, host: &Host, tick: &mut Tick) {
+        let mut pass = Pass { context: Context::of(host), tick, faults: &mut self.faults };
+        pass.sample(SourceId::Perf, &mut self.counters);
+        self.counters = None;
     }
 
     /// What could not be measured since the last call, and why.

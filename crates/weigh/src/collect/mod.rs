@@ -10,6 +10,7 @@ mod collectors;
 pub mod cpu;
 pub mod disk;
 pub mod energy;
+mod existing_threads;
 pub mod filesystem;
 pub mod frequency;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod notifiers;
 pub mod own;
 pub mod packets;
 pub mod paging;
+pub mod perf;
 pub mod power_meter;
 pub mod pressure;
 pub mod process;
@@ -136,6 +138,7 @@ pub struct Provider {
 pub const PROVIDERS: &[Provider] = &[
     processes::PROVIDER,
     task_clock::PROVIDER,
+    perf::PROVIDER,
     cgroup::PROVIDER,
     cpu::PROVIDER,
     cpu::PER_CPU,
@@ -223,6 +226,7 @@ pub fn examine(provider: &Provider, host: &Host) -> Probe {
     match provider.id {
         SourceId::Gpu => gpu::examine(host),
         SourceId::Energy => energy::examine(host),
+        SourceId::Perf => perf::examine(host),
         _ => (provider.probe)(host),
     }
 }

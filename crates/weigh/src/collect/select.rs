@@ -5,7 +5,7 @@
 //! run does not warn, unless the source was requested by name.
 
 use super::{Probe, provider};
-use crate::catalog::Source;
+use crate::catalog::{Source, SourceId};
 use crate::host::Host;
 use crate::model::settings::Settings;
 
@@ -31,7 +31,10 @@ pub struct Absence {
 pub fn select(host: &Host, settings: &Settings) -> Selection {
     let mut selection = Selection { sources: Vec::new(), absent: Vec::new() };
     for source in settings.sources() {
-        let why = if source.everywhere { None } else { refusal(host, source) };
+        let is_tried = source.everywhere
+            // Of requested events some are counted where others are not.
+            || (source.id == SourceId::Perf && settings.requests_events());
+        let why = if is_tried { None } else { refusal(host, source) };
         match why {
             None => selection.sources.push(source),
             Some(why) => {

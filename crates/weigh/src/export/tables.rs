@@ -57,6 +57,7 @@ fn measured(scope: Scope) -> TableDescription {
         Scope::Energy => ("one energy domain or power meter at one tick", "time, domain"),
         Scope::Gpu => ("one GPU at one tick", "time, gpu"),
         Scope::GpuProcess => ("one process on one GPU at one tick", "time, gpu, pid, started"),
+        Scope::PerfEvent => ("one hardware or software event at one tick", "time, event"),
         Scope::Run => (
             "the run as a whole at one tick: CPU time, memory, processes, threads, I/O, GPUs",
             "time",

@@ -1,13 +1,17 @@
-//! perf counters: CPU time of a command and everything it starts, or of one process, and energy of
-//! the machine.
+//! perf counters: CPU time of a command and everything it starts, or of one process, energy of the
+//! machine, and events ([`events`]).
 //!
 //! An inherited perf task clock counts every child, also auto-reaped ones, which `wait4` misses;
 //! one that only threads inherit counts one process, however short it lives. Works for every user
 //! up to `kernel.perf_event_paranoid` 2, because kernel time is excluded in name only: a task clock
 //! does not tell the two apart.
 
+pub mod events;
+#[cfg(test)]
+pub mod simulated;
+
 use std::io::Read;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use perf_event_open_sys::bindings;
@@ -46,7 +50,7 @@ impl TaskClock {
     }
 
     fn open(pid: u32, attributes: bindings::perf_event_attr) -> std::io::Result<TaskClock> {
-        Ok(TaskClock { counter: open(pid as i32, ALL, attributes)? })
+        Ok(TaskClock { counter: open(pid as i32, ALL, None, attributes)? })
     }
 
     /// CPU time used so far by all processes that are counted, exited ones included.
@@ -77,9 +81,10 @@ const ALL: i32 = -1;
 fn open(
     pid: i32,
     cpu: i32,
+    leader: Option<&std::fs::File>,
     mut attributes: bindings::perf_event_attr,
 ) -> std::io::Result<std::fs::File> {
-    let no_group = -1;
+    let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
     // SAFETY: the attributes are a valid structure of the size they name, and live
     // until the call returns.
     let fd = unsafe {
@@ -87,7 +92,7 @@ fn open(
             &mut attributes,
             pid,
             cpu,
-            no_group,
+            leader,
             std::ffi::c_ulong::from(bindings::PERF_FLAG_FD_CLOEXEC),
         )
     };
@@ -98,11 +103,14 @@ fn open(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
-/// The source of counters of the whole machine.
+/// The source of counters of the whole machine, and of events.
 #[derive(Debug, Clone)]
 pub enum Perf {
     /// The kernel.
     Kernel,
+    /// A PMU that a test describes; counters of the whole machine are refused.
+    #[cfg(test)]
+    Simulated(simulated::SimulatedPmu),
     /// Counters set by a test, by event and CPU; others are refused.
     #[cfg(test)]
     Manual(std::rc::Rc<std::cell::RefCell<std::collections::BTreeMap<(u64, u32), u64>>>),
@@ -130,7 +138,9 @@ impl Perf {
                 Ok(MachineCounter::Manual(self.clone(), (event, cpu)))
             }
             #[cfg(test)]
-            Perf::Manual(_) => Err(std::io::Error::from_raw_os_error(libc::EACCES)),
+            Perf::Manual(_) | Perf::Simulated(_) => {
+                Err(std::io::Error::from_raw_os_error(libc::EACCES))
+            }
         }
     }
 }
@@ -150,7 +160,7 @@ impl MachineCounter {
                 counts.borrow().get(key).copied().ok_or_else(removed)
             }
             #[cfg(test)]
-            MachineCounter::Manual(Perf::Kernel, _) => unreachable!("a test's is a test's"),
+            MachineCounter::Manual(..) => unreachable!("a test's is a test's"),
         }
     }
 }
@@ -162,7 +172,7 @@ fn count_on(pmu: u32, event: u64, cpu: u32) -> std::io::Result<std::fs::File> {
         config: event,
         ..Default::default()
     };
-    open(ALL, cpu as i32, attributes)
+    open(ALL, cpu as i32, None, attributes)
 }
 
 /// What the kernel lets unprivileged users count (`kernel.perf_event_paranoid`).

@@ -41,6 +41,7 @@ pub(super) fn of(
         expected_cores: manifests.iter().map(|one| one.expected_cores).sum(),
         collectors: different(manifests.iter().flat_map(|one| &one.collectors)),
         absent: absent(&manifests),
+        events: None,
         host: facts::of(&manifests),
         hardware: same(&manifests, |one| one.hardware.clone()),
         surroundings: same(&manifests, |one| one.surroundings.clone()),
@@ -99,8 +100,8 @@ impl Layout {
             Some(Scope::Process | Scope::Own | Scope::Gpu | Scope::GpuProcess) => true,
             // Several recordings may have the same connections.
             Some(Scope::Run) => self.clocks && name.starts_with("run.cpu."),
-            // A cgroup does not cover all of them.
-            Some(Scope::Cgroup) => false,
+            // A cgroup does not cover all of them, and events are those of one run.
+            Some(Scope::Cgroup | Scope::PerfEvent) => false,
             _ => self.one_machine,
         }
     }

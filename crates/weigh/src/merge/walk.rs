@@ -17,10 +17,13 @@ use crate::record::{AttachBaseline, Entry, Error, Event, Moment, Recording, Repl
 /// Rows that are buffered before they are written.
 const BATCH: usize = 16 * 1024;
 
-/// Whether rows of this scope are not passed on as they are: cgroups of several runs are not one,
-/// and others are written at the end of a round.
+/// Whether rows of this scope are not passed on as they are: cgroups and perf events of several
+/// runs are not one, and others are written at the end of a round.
 fn is_apart(scope: Scope) -> bool {
-    matches!(scope, Scope::Own | Scope::Run | Scope::Cgroup | Scope::Gpu | Scope::GpuProcess)
+    matches!(
+        scope,
+        Scope::Own | Scope::Run | Scope::Cgroup | Scope::PerfEvent | Scope::Gpu | Scope::GpuProcess
+    )
 }
 
 /// A walk through several recordings.

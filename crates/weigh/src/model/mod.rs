@@ -1,6 +1,7 @@
 //! One tick: what was measured, of which entity, at one moment.
 
 pub mod batch_job;
+pub mod counted_events;
 pub mod devices;
 mod facts;
 mod fault;

@@ -44,6 +44,14 @@ pub enum Error {
         /// Which there are.
         there: Vec<String>,
     },
+    /// There is no such event of perf, or group of events.
+    #[error("{what}{}", meant(nearest))]
+    PerfEvent {
+        /// What was written, and what is wrong with it.
+        what: String,
+        /// What may have been meant, best first.
+        nearest: Vec<String>,
+    },
     /// The number of cores is not one.
     #[error("{0} is not a number of cores")]
     ExpectedCores(f64),
@@ -51,6 +59,15 @@ pub enum Error {
 
 fn listed(there: &[String]) -> String {
     if there.is_empty() { "none that a driver has".to_owned() } else { there.join(", ") }
+}
+
+/// The most similar names.
+fn meant(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        [name] => format!("; the nearest is {name}"),
+        names => format!("; the nearest are {}", names.join(", ")),
+    }
 }
 
 fn known() -> String {
@@ -111,6 +128,10 @@ pub struct Settings {
     pub own_cgroup: OwnCgroup,
     /// Whether there is a cgroup whose own counters are read: set when attached to one.
     pub cgroup: bool,
+    /// Groups of perf events that are counted, when not the default ones.
+    pub perf: Option<Vec<String>>,
+    /// More events that are counted, as users write them.
+    pub events: Vec<String>,
     /// GPUs that count, by UUID or number, when not all of them.
     pub gpus: Option<Vec<String>>,
     /// The GPUs that are visible to the run's process: set when it is started or attached to.
@@ -139,6 +160,8 @@ impl Default for Settings {
             per_cpu: false,
             own_cgroup: OwnCgroup::default(),
             cgroup: false,
+            perf: None,
+            events: Vec::new(),
             gpus: None,
             visible_gpus: None,
             command_lines: true,
@@ -172,6 +195,11 @@ impl Settings {
             Some(word) => Err(Error::GpuWord { word: word.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Whether events of perf are asked for by name.
+    pub fn requests_events(&self) -> bool {
+        self.perf.is_some() || !self.events.is_empty()
     }
 
     /// The sources these settings ask for.

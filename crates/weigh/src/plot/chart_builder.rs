@@ -197,6 +197,7 @@ impl ChartBuilder {
         for (scope, chart) in arranged(self.entities, &timeline, &self.labels) {
             match scope {
                 Scope::Gpu | Scope::GpuProcess => run_charts.gpus.push(chart),
+                Scope::PerfEvent => run_charts.run.push(chart),
                 _ => run_charts.node.push(chart),
             }
         }

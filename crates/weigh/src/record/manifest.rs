@@ -12,6 +12,7 @@ use super::clock::ClockReading;
 use super::{FORMAT, Member, Target, secrets};
 use crate::catalog::{Metric, SourceId};
 use crate::model::batch_job::BatchJob;
+use crate::model::counted_events::CountedEvents;
 use crate::model::hardware::{Hardware, HardwareGpu, Surroundings};
 use crate::model::settings::Settings;
 use crate::model::{Facts, ProcessId, base_name};
@@ -74,6 +75,9 @@ pub struct Manifest {
     /// Collectors that would have been used and could not be, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<String, String>,
+    /// The events of perf that are counted; null when none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<CountedEvents>,
     /// The machine.
     pub host: Facts,
     /// The hardware of the machine. It is read while the run is already going, so a run that was
@@ -173,6 +177,7 @@ impl Manifest {
             expected_cores: settings.expected_cores,
             collectors: sources.iter().map(|source| source.name.to_owned()).collect(),
             absent: BTreeMap::new(),
+            events: None,
             host,
             hardware: None,
             surroundings: None,
@@ -233,6 +238,14 @@ impl Manifest {
     /// known.
     pub fn is_attached(&self) -> bool {
         !matches!(self.target, None | Some(Target::Merged { exact: true, .. }))
+    }
+
+    /// Whether processes are found while it is monitored that are not children of known ones.
+    pub fn finds_processes_later(&self) -> bool {
+        matches!(
+            self.target,
+            Some(Target::Cgroup { .. } | Target::Programs { .. } | Target::Job { .. })
+        )
     }
 
     /// Whether this is a merge of several recordings.

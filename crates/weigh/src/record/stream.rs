@@ -140,7 +140,12 @@ fn keys(table: &Table) -> Vec<ArrayRef> {
                 Arc::new(UInt64Array::from_iter(ids.map(|id| Some(id?.started)))),
             ]
         }
-        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy | Scope::Gpu => {
+        Scope::Nic
+        | Scope::IbPort
+        | Scope::Disk
+        | Scope::Energy
+        | Scope::Gpu
+        | Scope::PerfEvent => {
             let names = entities.map(|entity| match entity {
                 Entity::Named(name) => Some(name.as_str()),
                 _ => None,
@@ -193,7 +198,12 @@ fn schema(table: &Table, started: Duration) -> Schema {
             fields.push(Field::new("pid", DataType::UInt32, false));
             fields.push(Field::new("started", DataType::UInt64, false));
         }
-        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy | Scope::Gpu => {
+        Scope::Nic
+        | Scope::IbPort
+        | Scope::Disk
+        | Scope::Energy
+        | Scope::Gpu
+        | Scope::PerfEvent => {
             fields.extend(name);
         }
     }
@@ -276,7 +286,12 @@ fn entities(
             let name = |row| Name::new(names.value(row).as_bytes());
             Box::new(move |row| Some(Entity::OnGpu(name(row), process(row))))
         }
-        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy | Scope::Gpu => {
+        Scope::Nic
+        | Scope::IbPort
+        | Scope::Disk
+        | Scope::Energy
+        | Scope::Gpu
+        | Scope::PerfEvent => {
             let names = names()?;
             Box::new(|row| Some(Entity::Named(Name::new(names.value(row).as_bytes()))))
         }

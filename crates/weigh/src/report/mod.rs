@@ -1,6 +1,7 @@
 //! Reports of a run: text for a terminal, and documents with charts.
 
 mod columns;
+pub mod counters;
 pub mod document;
 pub mod github;
 pub mod gpus;

@@ -216,7 +216,8 @@ pub fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
         FigureUnit::Seconds => quantity::seconds(value),
         FigureUnit::Joules => quantity::scaled(value, "J"),
         FigureUnit::Ratio => quantity::ratio(value),
-        FigureUnit::Cores | FigureUnit::Gpus => format!("{value:.2}"),
+        FigureUnit::Cores | FigureUnit::Gpus | FigureUnit::Quotient => format!("{value:.2}"),
+        FigureUnit::FlopsPerSecond => quantity::scaled(value, "FLOP/s"),
         FigureUnit::One => quantity::count(value),
     }
 }

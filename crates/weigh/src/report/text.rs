@@ -153,6 +153,7 @@ impl SummaryText {
         self.memory(summary);
         self.bottleneck(summary);
         self.cores(summary, several);
+        self.counters(summary);
         self.gpus(summary);
         let processes = &summary.processes;
         let (threads, files) = (get(FigureId::ThreadsPeak), get(FigureId::FilesOpenPeak));
@@ -182,6 +183,20 @@ impl SummaryText {
         let mut lines = lines.into_iter();
         self.long_line("bottleneck", &lines.next().unwrap_or_default());
         lines.for_each(|line| self.push(&format!("{:LABEL_END$}{line}", "")));
+    }
+
+    /// What hardware counters say, where there are any.
+    fn counters(&mut self, summary: &Summary) {
+        let Some(sentence) = super::counters::sentence(summary) else { return };
+        let mut lines = wrap(&sentence, self.style.end() - LABEL_END).into_iter();
+        self.long_line("counters", &lines.next().unwrap_or_default());
+        lines.for_each(|line| self.push(&format!("{:LABEL_END$}{line}", "")));
+        if let Some((bar, legend)) = super::counters::slots(summary) {
+            self.long_line("slots", &bar);
+            for line in wrap(&legend, self.style.end() - LABEL_END) {
+                self.push(&format!("{:LABEL_END$}{line}", ""));
+            }
+        }
     }
 
     /// Cores used, and the parts of the CPU time.

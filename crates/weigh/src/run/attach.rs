@@ -17,12 +17,13 @@ use super::requests::{Request, RequestQueue, Requests};
 use super::sampling_loop::SamplingLoop;
 use super::session::command::SessionCommand;
 use super::{
-    Error, Outcome, RESERVED_DESCRIPTORS, batch_job, check_gpus, prepare, recorded_job, select,
-    surroundings,
+    Error, Outcome, RESERVED_DESCRIPTORS, batch_job, check_gpus, counters, prepare, recorded_job,
+    select, surroundings,
 };
 use crate::catalog::{SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
 use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
+use crate::collect::perf::RunCounters;
 use crate::collect::processes::ProcessCollector;
 use crate::collect::rule::ProgramRule;
 use crate::collect::sockets::{SocketBaseline, Sockets};
@@ -166,6 +167,7 @@ pub(super) fn begin(
         options.what.named().iter().map(|pid| open_pidfd(*pid)).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = describe(options, group.as_ref(), job_processes.as_ref(), settings, &host);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
+    let events = counters(&host, settings, &sources, &mut manifest)?;
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let claim = prepare(settings, &manifest, warnings)?;
     manifest.user = claim.as_ref().and_then(|_| own::user());
@@ -236,6 +238,7 @@ pub(super) fn begin(
         let sockets = Sockets::begin(&sampling.host, settings, SocketBaseline::Running);
         sampling.collectors.sockets = sampling.or_fault(SourceId::Sockets, sockets);
     }
+    events.faults.into_iter().for_each(|why| sampling.fault(SourceId::Perf, why));
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         sampling.fault(missed.source.id, missed.why);
     }
@@ -278,6 +281,9 @@ pub(super) fn begin(
     };
     if collects(SourceId::TaskClock) && matches!(options.what, AttachTarget::Processes(_)) {
         monitor.start_clocks();
+    }
+    if let Some(counters) = events.counters {
+        monitor.start_counters(counters, &options.what);
     }
     Ok((monitor, manifest))
 }
@@ -394,23 +400,47 @@ impl AttachMonitor {
     /// Starts task clocks for all current processes and their descendants.
     fn start_clocks(&mut self) {
         let mut clock = RunClock::default();
+        let count = |host: &Host, pid: u32| clock.count(host, pid).map(|()| clock.processes());
+        if let Err(why) = self.count_all(count) {
+            return self.sampling.fault(SourceId::TaskClock, why);
+        }
+        if self.sampling.collectors.processes.is_some() {
+            self.clocked_since = Some(self.sampling.now());
+            self.sampling.collectors.task_clock = Some(clock);
+        }
+    }
+
+    /// Starts counting events of all current processes and their descendants.
+    fn start_counters(&mut self, mut counters: RunCounters, what: &AttachTarget) {
+        let count =
+            |host: &Host, pid: u32| counters.count(host, pid).map(|()| counters.processes());
+        if let Err(why) = self.count_all(count) {
+            return self.sampling.fault(SourceId::Perf, why);
+        }
+        // Others have no parent that is counted.
+        counters.follows = !matches!(what, AttachTarget::Processes(_));
+        self.sampling.collectors.counters = Some(counters);
+    }
+
+    /// Counts every process until no other was started in between. `count` says how many are.
+    fn count_all(
+        &mut self,
+        mut count: impl FnMut(&Host, u32) -> Result<usize, String>,
+    ) -> Result<(), String> {
         let mut known = 0;
         loop {
             self.sampling.take_tick();
-            let Some(processes) = &self.sampling.collectors.processes else { return };
+            let Some(processes) = &self.sampling.collectors.processes else { return Ok(()) };
             let alive: Vec<u32> = processes.alive().map(|id| id.pid).collect();
-            let counted = alive.iter().try_for_each(|pid| clock.count(&self.sampling.host, *pid));
-            if let Err(why) = counted {
-                return self.sampling.fault(SourceId::TaskClock, why);
+            let mut counted = known;
+            for pid in alive {
+                counted = count(&self.sampling.host, pid)?;
             }
-            // Until no process was started in between.
-            if clock.processes() == known {
-                break;
+            if counted == known {
+                return Ok(());
             }
-            known = clock.processes();
+            known = counted;
         }
-        self.clocked_since = Some(self.sampling.now());
-        self.sampling.collectors.task_clock = Some(clock);
     }
 
     pub(super) fn monitor(&mut self) -> StopReason {
@@ -586,6 +616,7 @@ impl AttachMonitor {
         let now = self.sampling.now();
         self.control.end_steps(&mut self.sampling, now);
         self.sampling.finish_sockets();
+        self.sampling.finish_counters();
         let end = self.end_now(why);
         let requests = &mut self.requests;
         self.sampling.close(end, || requests.is_impatient(), warnings)

@@ -21,9 +21,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{SourceId, groups};
+use crate::catalog::{Source, SourceId, groups};
 use crate::collect::cgroup::CgroupCollector;
 use crate::collect::packets::Packets;
+use crate::collect::perf::{self, PreparedCounters};
 use crate::collect::processes::ProcessCollector;
 pub use crate::collect::rule::ProgramRule;
 use crate::collect::sockets::{SocketBaseline, Sockets};
@@ -221,6 +222,8 @@ fn measure(
         original.limits.raise();
     }
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
+    let PreparedCounters { counters, faults: not_counted, .. } =
+        counters(&host, settings, &sources, &mut manifest)?;
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let mut warnings = Vec::new();
     let claim = prepare(settings, &manifest, &mut warnings)?;
@@ -255,6 +258,7 @@ fn measure(
         own_group = None;
     }
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(root));
+    let counters = counters.map(|counters| counters.from_exec(&host, root));
     if let Err(error) = own::release_stdio(caller.keeps_stderr) {
         warnings.push(format!("cannot close the command's streams: {error}"));
     }
@@ -291,6 +295,10 @@ fn measure(
     if let Some(clock) = task_clock {
         sampling.collectors.task_clock = sampling.or_fault(SourceId::TaskClock, clock);
     }
+    if let Some(counters) = counters {
+        sampling.collectors.counters = sampling.or_fault(SourceId::Perf, counters);
+    }
+    not_counted.into_iter().for_each(|why| sampling.fault(SourceId::Perf, why));
     let mut monitor = Monitor::new(sampling, settings, &manifest, signals);
     monitor.take_pre_run_baseline(pre_run_baseline);
     if let Some(why) = refusal {
@@ -409,6 +417,22 @@ fn select(host: &Host, settings: &Settings, manifest: &mut Manifest) -> Selectio
         manifest.leave_out(absence.source.name, absence.source.groups, &absence.why);
     }
     selection
+}
+
+/// The counters of events that the settings ask for, before anything is counted; the manifest lists
+/// them. An error is a name that means no event.
+fn counters(
+    host: &Host,
+    settings: &Settings,
+    sources: &[&'static Source],
+    manifest: &mut Manifest,
+) -> Result<PreparedCounters, settings::Error> {
+    if !sources.iter().any(|source| source.id == SourceId::Perf) {
+        return Ok(PreparedCounters::default());
+    }
+    let mut prepared = perf::prepare(host, settings)?;
+    manifest.events = Some(std::mem::take(&mut prepared.declared));
+    Ok(prepared)
 }
 
 const OTHER_NAMESPACE: &str =

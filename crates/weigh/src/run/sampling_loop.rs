@@ -175,6 +175,16 @@ impl SamplingLoop {
         }
     }
 
+    /// Takes the final counts of the run's events.
+    pub(super) fn finish_counters(&mut self) {
+        if self.collectors.counters.is_some() {
+            self.tick.begin(self.now());
+            self.collectors.finish_counters(&self.host, &mut self.tick);
+            self.emit_tick();
+            self.report_faults();
+        }
+    }
+
     fn report_faults(&mut self) {
         for (source, why) in self.collectors.take_faults() {
             self.fault(source, why);

@@ -4,6 +4,7 @@
 
 use super::cgroup::CgroupUsage;
 use super::core_time::CoreTime;
+use super::counters::{self, EventCounts};
 use super::curve::Rate;
 use super::exited_usage::ExitedUsage;
 use super::gpus::{self, GpuAccumulator, RunRole};
@@ -44,6 +45,8 @@ pub struct Accumulator {
     pub(super) packets: RunNetwork,
     /// What is known of the run's connections.
     pub(super) tcp: RunTcp,
+    /// What perf counted.
+    pub(super) counts: EventCounts,
     /// What was reaped so far.
     pub(super) reaped: Usage,
     /// Whether `weigh mark` or `weigh phase` was called inside the run, and may have been reaped by
@@ -116,6 +119,7 @@ impl Accumulator {
             clock: None,
             packets: RunNetwork::default(),
             tcp: RunTcp::default(),
+            counts: EventCounts::default(),
             reaped: Usage::default(),
             reaping: Reaping::default(),
             node: Node::default(),
@@ -167,6 +171,9 @@ impl Accumulator {
         }
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
             self.cgroup.add(table, at);
+        }
+        if let Some(table) = tick.table(Scope::PerfEvent) {
+            self.counts.add(table);
         }
         self.node.add_devices(tick);
         if tick.table(Scope::Gpu).is_some_and(|table| !table.is_empty()) {
@@ -283,6 +290,7 @@ impl Accumulator {
             io: self.tree.io().map(less),
             alive,
             irq_and_steal: self.node.irq_and_steal_so_far(),
+            counts: self.counts.of_phases(),
         };
         self.phases.add_sample(sample, &self.tree, live);
     }
@@ -513,6 +521,7 @@ impl Accumulator {
             tools,
             processes: self.processes(live),
             gpus,
+            counters: counters::counters(&self),
             nodes: Vec::new(),
             phases_not_listed: count - phases.len() as u64,
             phases,

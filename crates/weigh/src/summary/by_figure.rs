@@ -42,6 +42,11 @@ impl<T> ByFigure<T> {
         self.0.iter_mut().map(|(id, value)| (*id, value))
     }
 
+    /// Removes those that are not wanted.
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(FigureId, &mut T) -> bool) {
+        self.0.retain(|id, value| is_wanted(*id, value));
+    }
+
     /// All values, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.values_mut()

@@ -10,6 +10,7 @@ mod by_figure;
 mod cgroup;
 mod core_time;
 mod counter_delta;
+pub mod counters;
 pub(crate) mod curve;
 mod device_counter_deltas;
 mod evidence;
@@ -78,6 +79,9 @@ pub struct Summary {
     pub processes: Processes,
     /// By GPU, MIG instances included.
     pub gpus: Vec<GpuSummary>,
+    /// What perf counted; null when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<counters::Counters>,
     /// By node; a run has one node yet.
     pub nodes: Vec<serde_json::Value>,
     /// Its phases, the first 1,000 of them.

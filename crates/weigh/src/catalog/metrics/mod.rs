@@ -16,6 +16,7 @@ pub mod network;
 pub mod own;
 pub mod packets;
 pub mod paging;
+pub mod perf;
 pub mod power_meter;
 pub mod pressure;
 pub mod process;
@@ -38,6 +39,7 @@ pub use network::{MadeOf, NetworkTraffic, NodeTcp};
 pub use own::{OwnCost, OwnTicks};
 pub use packets::RunNetwork;
 pub use paging::NodePaging;
+pub use perf::EventCount;
 pub use power_meter::MeterPower;
 pub use pressure::NodePressure;
 pub use process::{

@@ -93,7 +93,7 @@ fn find(implementer: u32, part: u32) -> Option<&'static ArmCore> {
 }
 
 /// The archspec name of a processor, or why it is unknown.
-pub(super) fn of(cpu: &Cpuinfo<'_>) -> Result<&'static str, String> {
+pub fn of(cpu: &Cpuinfo<'_>) -> Result<&'static str, String> {
     if !cpu.parts.is_empty() {
         return of_cores(&cpu.parts);
     }

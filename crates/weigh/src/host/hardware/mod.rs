@@ -8,7 +8,7 @@
 mod devices;
 mod guest;
 mod memory;
-mod microarchitecture;
+pub mod microarchitecture;
 mod processor;
 mod reader;
 pub mod surroundings;

@@ -31,14 +31,26 @@ const NO_REASON: &str = "no reason was given";
 
 /// The topics in the order of a report.
 #[cfg(feature = "html")]
-pub(super) const TOPICS: [&str; 8] =
-    ["CPU", "Memory", "I/O", "Network", "GPUs", "Energy", "Processes and kernel", "Other figures"];
+pub(super) const TOPICS: [&str; 9] = [
+    "CPU",
+    "Hardware counters",
+    "Memory",
+    "I/O",
+    "Network",
+    "GPUs",
+    "Energy",
+    "Processes and kernel",
+    "Other figures",
+];
 
 /// What a figure is about, in a word; figures of one topic are shown together.
 #[cfg(feature = "html")]
 pub(super) fn topic(id: Option<FigureId>) -> &'static str {
     match id.map(FigureId::family) {
         Some("cpu") => "CPU",
+        Some("instructions" | "branch" | "cache" | "flops" | "arithmetic" | "slots") => {
+            "Hardware counters"
+        }
         Some("memory" | "swap" | "oom") => "Memory",
         Some("io" | "disk") => "I/O",
         Some("network" | "infiniband") => "Network",

@@ -22,6 +22,7 @@ impl Monitor {
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.sampling.now()));
         self.control.end_steps(&mut self.sampling, at);
         self.sampling.finish_sockets();
+        self.sampling.finish_counters();
         self.leave_group();
         let run_end = self.close_account(end, at);
         let signals = &mut self.signals;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::orphans::Orphans;
 use crate::catalog::{SourceId, groups};
+use crate::collect::perf::PreparedCounters;
 use crate::collect::processes::ProcessCollector;
 use crate::collect::sockets::{SocketBaseline, Sockets};
 use crate::collect::task_clock::RunClock;
@@ -27,7 +28,7 @@ use crate::run::attach::{AttachMonitor, session_descriptors};
 use crate::run::control::Control;
 use crate::run::requests::{RequestQueue, Requests};
 use crate::run::sampling_loop::SamplingLoop;
-use crate::run::{Error, check_gpus, is_here, prepare, select, surroundings, variables};
+use crate::run::{Error, check_gpus, counters, is_here, prepare, select, surroundings, variables};
 
 /// A command that a session has started.
 pub(in crate::run) struct SessionCommand {
@@ -97,6 +98,8 @@ pub(super) fn begin(
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     manifest.surroundings = surroundings(settings, &host, LimitsOf::Own);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
+    let PreparedCounters { counters, faults: not_counted, .. } =
+        counters(&host, settings, &sources, &mut manifest)?;
     let collects = |id| sources.iter().any(|source| source.id == id);
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let claim = prepare(settings, &manifest, warnings)?;
@@ -117,6 +120,7 @@ pub(super) fn begin(
     // It exists until this process reaps it.
     let pidfd = PidFd::open(pid).map_err(|source| discard(Error::Process { pid, source }))?;
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(pid));
+    let counters = counters.map(|counters| counters.from_exec(&host, pid));
     let mut processes = collects(SourceId::Process).then(|| match mark {
         Some(mark) => {
             ProcessCollector::of_marked_child(&host, settings, mark, session_descriptors())
@@ -148,6 +152,10 @@ pub(super) fn begin(
     if let Some(clock) = task_clock {
         sampling.collectors.task_clock = sampling.or_fault(SourceId::TaskClock, clock);
     }
+    if let Some(counters) = counters {
+        sampling.collectors.counters = sampling.or_fault(SourceId::Perf, counters);
+    }
+    not_counted.into_iter().for_each(|why| sampling.fault(SourceId::Perf, why));
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         sampling.fault(missed.source.id, missed.why);
     }

@@ -11,6 +11,7 @@ pub(super) mod shared_rules;
 pub(super) use parts::of_parts;
 
 use super::accumulate::Accumulator;
+use super::counters;
 use super::evidence::CpuEvidence;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
@@ -77,6 +78,7 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     add_gauge_peaks(&mut figures, FigureScope::Run, run, gauge_peaks, not_sampled(run));
     figures.extend(cgroup::swap_peak(run).map(|swap| (FigureId::SwapPeak, swap)));
     cgroup::add(run, &mut figures);
+    counters::add(run, &mut figures);
     gpus::add(run, &mut figures);
     network::add(run, &mut figures);
     within_the_run(run, &mut figures);

@@ -7,6 +7,7 @@ use crate::catalog::{FigureId, FigureScope, SourceId};
 use crate::model::Usage;
 use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
+use crate::summary::counters;
 use crate::summary::evidence::CpuEvidence;
 use crate::summary::figure::{Figure, Figures, Method};
 use crate::summary::figures::shared_rules::{
@@ -92,6 +93,11 @@ fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
     }
     let otherwise = why_nothing(run, window);
     add_gauge_peaks(&mut figures, FigureScope::Phase, run, &window.peaks.gauge_peaks, otherwise);
+    if let Some(measured) = &window.measured {
+        let clock = measured.clock.or(measured.summed);
+        let is_sharp = clock.is_some_and(|delta| delta.is_boundary_sampled);
+        figures.extend(counters::of_phase(run, &measured.counts, is_sharp));
+    }
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
         add_notes(run, window, figure);
     });

@@ -1,5 +1,7 @@
 //! The run's counters at a sample, and interpolated between two samples.
 
+use crate::summary::counters::{Counted, PhaseCounts};
+
 /// A sample this soon after a time counts for that time: the kernel's own clock ticks are no finer,
 /// and the monitor samples as soon as it receives the event of a phase.
 pub(super) const BOUNDARY_DELAY: f64 = 0.01;
@@ -24,6 +26,8 @@ pub(crate) struct PhaseSample {
     pub alive: usize,
     /// CPU time of the machine that went to interrupts and other guests.
     pub irq_and_steal: f64,
+    /// What perf counted.
+    pub counts: PhaseCounts,
 }
 
 impl PhaseSample {
@@ -123,6 +127,18 @@ pub(super) fn delta_between(
         upper: (to_upper - from_lower).max(value),
         is_boundary_sampled: from_sharp && to_sharp,
     })
+}
+
+/// What perf counted between two times, of the event at this place.
+pub(super) fn counted_between(start: &Boundary, end: &Boundary, place: usize) -> Option<Counted> {
+    let of = |number: &dyn Fn(Counted) -> Option<f64>| {
+        let delta = delta_between(start, end, |sample| number(sample.counts[place]?), None)?;
+        Some(delta.value)
+    };
+    let count = of(&|counted| Some(counted.count))?;
+    let running = of(&|counted| Some(counted.times?.0));
+    let enabled = of(&|counted| Some(counted.times?.1));
+    Some(Counted { count, times: running.zip(enabled) })
 }
 
 #[cfg(test)]

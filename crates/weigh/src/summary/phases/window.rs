@@ -1,10 +1,11 @@
 //! What is kept of one phase: a few peaks while it lasts, and the deltas of the counters.
 
-use super::sample::{Boundary, PhaseDelta, PhaseSample, delta_between};
+use super::sample::{Boundary, PhaseDelta, PhaseSample, counted_between, delta_between};
 use crate::model::live::is_near;
 use crate::model::{End, ProcessId, Usage};
 use crate::record::events::PhaseCommandUsage;
 use crate::summary::alive::{GaugePeaks, TreeSums};
+use crate::summary::counters::PhaseCounts;
 use crate::summary::curve::{Mean, Peak, Rate};
 use crate::summary::helpers::Helpers;
 use crate::summary::upper_bounds::UpperBounds;
@@ -108,6 +109,8 @@ pub(crate) struct PhaseDeltas {
     pub io: Option<[PhaseDelta; 6]>,
     /// CPU time of the machine that went to interrupts and other guests.
     pub irq_and_steal: f64,
+    /// What perf counted.
+    pub counts: PhaseCounts,
     /// The most processes at either end, each of which the kernel truncates to its clock ticks.
     pub alive: usize,
 }
@@ -130,6 +133,7 @@ impl PhaseDeltas {
             split: (part(|sample| sample.split.0), part(|sample| sample.split.1)),
             io: io(0).map(|first| std::array::from_fn(|which| io(which).unwrap_or(first))),
             irq_and_steal: (last.irq_and_steal - start.before.irq_and_steal).max(0.0),
+            counts: std::array::from_fn(|place| counted_between(start, end, place)),
             alive: start.after.unwrap_or(start.before).alive.max(last.alive),
         }
     }
