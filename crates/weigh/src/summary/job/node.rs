@@ -89,7 +89,7 @@ fn folded(path: &Path, clocks: &JobClocks) -> Result<(Summary, NodeFold), record
         }
         last = at;
     })?;
-    let losses = recording.losses().sentences().map(|one| one.to_string()).collect();
+    let losses = recording.losses().sentences().map(str::to_owned).collect();
     Ok((accumulator.finish(frames.live()), NodeFold { curve, gaps, losses }))
 }
 
