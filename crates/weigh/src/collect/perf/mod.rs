@@ -145,7 +145,8 @@ fn row_name(event: &str, others: &[EventRow]) -> Name {
     let whole = Name::new(event.as_bytes());
     let numbered = (2..).map(|number| {
         let end = format!("~{number}");
-        let cut = event.floor_char_boundary(Name::LONGEST - end.len());
+        let longest = Name::LONGEST - end.len();
+        let cut = (0..=longest).rev().find(|place| event.is_char_boundary(*place)).unwrap_or(0);
         Name::joined(&[&event.as_bytes()[..cut], end.as_bytes()])
     });
     std::iter::once(whole).chain(numbered).find(|name| !is_taken(name)).unwrap_or(whole)
