@@ -5,12 +5,18 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 
 use serde_json::Value;
 
 use crate::weighed::{burner, end_of, output, plain, wait_until, weigh};
 
-const JOB: &str = "7.test-of-weigh";
+/// The id of this test's job: tests run at the same time, and each finds only its own processes.
+fn job_id() -> String {
+    let test = thread::current();
+    let name = test.name().and_then(|path| path.rsplit("::").next()).unwrap();
+    format!("7.{name}")
+}
 
 /// Variables that would make this a job of another batch system.
 const OTHERS: [&str; 4] = ["SLURM_JOB_ID", "OAR_JOB_ID", "FLUX_JOB_ID", "FLUX_URI"];
@@ -20,7 +26,7 @@ fn in_job(mut command: Command) -> Command {
     OTHERS.iter().for_each(|name| {
         command.env_remove(name);
     });
-    command.env("PBS_JOBID", JOB).env("PBS_JOBNAME", "solve").env_remove("PBS_NODEFILE");
+    command.env("PBS_JOBID", job_id()).env("PBS_JOBNAME", "solve").env_remove("PBS_NODEFILE");
     command
 }
 
@@ -98,12 +104,16 @@ fn recorder_measures_the_processes_of_the_job_alone_until_it_is_stopped() {
     assert_eq!(shown(here)["nodes"][0]["state"], "recording");
     let stopped = output(&mut in_job(weigh(here, &["job", "stop", "job"])));
     assert!(stopped.status.success(), "{}", text(&stopped.stderr));
-    assert!(text(&stopped.stderr).contains("PBS job 7.test-of-weigh"), "{}", text(&stopped.stderr));
+    assert!(
+        text(&stopped.stderr).contains(&format!("PBS job {}", job_id())),
+        "{}",
+        text(&stopped.stderr)
+    );
     let recorder = end_of(recorder);
     assert!(recorder.status.success(), "{}", text(&recorder.stderr));
     assert!(!events(here).contains(&pid(&outside)), "another process of the same user");
     let job = shown(here);
-    assert_eq!((&job["job"]["id"], &job["job"]["name"]), (&JOB.into(), &"solve".into()));
+    assert_eq!((&job["job"]["id"], &job["job"]["name"]), (&job_id().into(), &"solve".into()));
     assert_eq!(
         (&job["nodes"][0]["state"], &job["nodes"][0]["stopped"]),
         (&"ended".into(), &"asked".into())
@@ -122,7 +132,7 @@ fn finished_in_the_ipc_file_ends_the_recorder() {
     let _inside = Sleeper::start(here, true);
     let recorder = recorder(here);
     wait_until("it records", || node(here).is_some());
-    fs::write(here.join(format!(".ipc-{JOB}")), "FINISHED\n").unwrap();
+    fs::write(here.join(format!(".ipc-{}", job_id())), "FINISHED\n").unwrap();
     assert!(end_of(recorder).status.success());
     assert_eq!(shown(here)["nodes"][0]["stopped"], "asked");
 }
@@ -189,7 +199,7 @@ fn report_of_a_job_says_while_it_runs_that_it_does_and_is_named_by_the_job() {
     let report = |formats: &str| {
         let made = output(&mut weigh(here, &["job", "report", "job", "-f", formats]));
         assert!(made.status.success(), "{}", text(&made.stderr));
-        let name = |end: &str| here.join(format!("job/job-report-{JOB}.{end}"));
+        let name = |end: &str| here.join(format!("job/job-report-{}.{end}", job_id()));
         let text = fs::read_to_string(name("md")).unwrap();
         (text, name("html"), name("pdf"))
     };
@@ -201,7 +211,7 @@ fn report_of_a_job_says_while_it_runs_that_it_does_and_is_named_by_the_job() {
     assert!(end_of(recorder).status.success());
     let (over, html, pdf) = report("html,md,pdf");
     assert!(!over.contains("still running") && over.contains("1 recorded, 0 silent"), "{over}");
-    assert!(fs::read_to_string(html).unwrap().contains("PBS job 7.test-of-weigh"));
+    assert!(fs::read_to_string(html).unwrap().contains(&format!("PBS job {}", job_id())));
     assert!(fs::read(pdf).unwrap().starts_with(b"%PDF"));
 }
 
