@@ -16,11 +16,11 @@ use super::formats::csv::CsvSink;
 use super::formats::json::JsonSink;
 use super::grid::{GridPlan, TimeGrid};
 use super::rates::Rates;
-use super::{Sink, shape, tables};
+use super::{ExportFormat, ExportOptions, Sink, export, shape, tables};
 use crate::catalog::RateDenominator;
 use crate::catalog::metrics::RunCpu;
 use crate::compat::gpu_tracker::tests::process;
-use crate::model::{Entity, Tick};
+use crate::model::{Entity, ProcessId, Tick};
 use crate::record::{Event, Recording};
 use crate::summary;
 use crate::testing::{CHILD, FakeRun, MAIN};
@@ -343,4 +343,32 @@ fn json_is_an_array_or_lines() {
     let mut bytes = Vec::new();
     written(&[Some("x"), None], JsonSink::lines(&mut bytes));
     assert_eq!(String::from_utf8(bytes).unwrap(), "{\"a,b\":\"x\"}\n{\"a,b\":null}\n");
+}
+
+#[test]
+fn trace_has_lanes_of_programs_that_do_not_overlap_and_counters() {
+    let mut run = small_machine();
+    run.starts(0.0, MAIN, "make");
+    for (pid, from, to) in [(11, 0.5, 1.5), (12, 1.0, 2.0), (13, 1.5, 2.5)] {
+        let id = ProcessId { pid, started: 100 + u64::from(pid) };
+        run.starts_under(from, id, MAIN.pid, "cc1").exits(to, id);
+    }
+    run.sample(0.0, |tick| process(tick, MAIN, 0.0, 5_000_000, None));
+    run.sample(2.0, |tick| process(tick, MAIN, 1.0, 5_000_000, None));
+    let (directory, recording) = run.recorded(3.0, 3.0);
+    let options = ExportOptions { formats: vec![ExportFormat::Trace], ..ExportOptions::default() };
+    export(&recording, &options, &directory.path().join("out"), |_| {}).unwrap();
+    let text = std::fs::read_to_string(directory.path().join("out/run.trace.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
+    let spans: Vec<_> = of("X").into_iter().filter(|event| event["name"] == "cc1").collect();
+    let lanes: Vec<_> = spans.iter().map(|span| span["tid"].as_u64().unwrap()).collect();
+    assert_eq!(lanes, [0, 1, 0], "the third starts when the first has ended");
+    let times = |span: &serde_json::Value| (span["ts"].as_f64().unwrap(), span["dur"].as_f64());
+    assert_eq!(times(spans[0]), (500_000.0, Some(1_000_000.0)));
+    assert_eq!(spans[0]["args"]["pid"], 11);
+    let names: Vec<_> = of("M").iter().map(|event| event["args"]["name"].clone()).collect();
+    assert_eq!(names, ["cc1", "make"]);
+    assert!(of("C").iter().any(|event| event["name"] == "cores used"), "{text}");
 }

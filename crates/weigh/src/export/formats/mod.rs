@@ -11,6 +11,7 @@ mod parquet;
 mod pickle;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod trace;
 #[cfg(feature = "xlsx")]
 mod xlsx;
 
@@ -48,6 +49,8 @@ pub enum ExportFormat {
     /// An SQLite database with all tables.
     #[cfg(feature = "sqlite")]
     Sqlite,
+    /// A Chrome trace, for Perfetto.
+    Trace,
     /// An Excel workbook with all tables.
     #[cfg(feature = "xlsx")]
     Xlsx,
@@ -68,6 +71,7 @@ impl ExportFormat {
         ExportFormat::Pickle,
         #[cfg(feature = "sqlite")]
         ExportFormat::Sqlite,
+        ExportFormat::Trace,
         #[cfg(feature = "xlsx")]
         ExportFormat::Xlsx,
     ];
@@ -87,6 +91,7 @@ impl ExportFormat {
             ExportFormat::Pickle => "pickle",
             #[cfg(feature = "sqlite")]
             ExportFormat::Sqlite => "sqlite",
+            ExportFormat::Trace => "trace",
             #[cfg(feature = "xlsx")]
             ExportFormat::Xlsx => "xlsx",
         }
@@ -98,6 +103,7 @@ impl ExportFormat {
             #[cfg(feature = "hdf5")]
             ExportFormat::Hdf5 => "h5",
             ExportFormat::Pickle => "pkl",
+            ExportFormat::Trace => "trace.json",
             other => other.name(),
         }
     }
@@ -109,6 +115,7 @@ impl ExportFormat {
             ExportFormat::Hdf5 => true,
             #[cfg(feature = "sqlite")]
             ExportFormat::Sqlite => true,
+            ExportFormat::Trace => true,
             #[cfg(feature = "xlsx")]
             ExportFormat::Xlsx => true,
             _ => false,
@@ -139,6 +146,7 @@ impl ExportFormat {
             ExportFormat::Sqlite => {
                 Box::new(sqlite::SqliteSink::create(destination.partial_path())?)
             }
+            ExportFormat::Trace => Box::new(trace::TraceSink::new(out()?)?),
             #[cfg(feature = "xlsx")]
             ExportFormat::Xlsx => {
                 Box::new(xlsx::XlsxSink::new(destination.file()?, destination.directory())?)
