@@ -54,8 +54,7 @@ pub(crate) struct Measuring {
     /// Record each CPU of the machine, too
     #[arg(long)]
     pub per_cpu: bool,
-    /// Groups of hardware counters: default, BRANCH, L2CACHE, FLOPS_DP, MEM, TMA, … [default:
-    /// default]
+    /// Count groups of hardware events: default (IPC, BRANCH, CACHE), L2CACHE, FLOPS_DP, MEM, TMA, …
     #[arg(
         long,
         env = "WEIGH_PERF",

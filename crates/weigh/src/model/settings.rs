@@ -128,7 +128,7 @@ pub struct Settings {
     pub own_cgroup: OwnCgroup,
     /// Whether there is a cgroup whose own counters are read: set when attached to one.
     pub cgroup: bool,
-    /// Groups of perf events that are counted, when not the default ones.
+    /// Groups of perf events that are counted; without it none is.
     pub perf: Option<Vec<String>>,
     /// More events that are counted, as users write them.
     pub events: Vec<String>,

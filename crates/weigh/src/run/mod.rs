@@ -258,7 +258,7 @@ fn measure(
         own_group = None;
     }
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(root));
-    let counters = counters.map(|counters| counters.from_exec(&host, root));
+    let counters = counters.map(|counters| counters.starting_at_exec(&host, root));
     if let Err(error) = own::release_stdio(caller.keeps_stderr) {
         warnings.push(format!("cannot close the command's streams: {error}"));
     }

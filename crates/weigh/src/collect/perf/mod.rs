@@ -202,7 +202,7 @@ impl RunCounters {
     }
 
     /// Counts a command from its exec on, and all it starts.
-    pub fn from_exec(mut self, host: &Host, pid: u32) -> Result<RunCounters, String> {
+    pub fn starting_at_exec(mut self, host: &Host, pid: u32) -> Result<RunCounters, String> {
         let task = CountedTask::FromExec(pid);
         let opened = TaskCounters::open(host, &self.plan, &self.rows, task, self.active);
         self.tasks.push(opened.map_err(|error| failed(&error))?);

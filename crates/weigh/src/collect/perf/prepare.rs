@@ -42,9 +42,8 @@ impl RequestedEvents {
     fn of(host: &Host, settings: &Settings) -> Result<RequestedEvents, settings::Error> {
         let ids = match &settings.perf {
             Some(names) => group_ids(names)?,
-            // Without software events: a run has CPU time, page faults and context switches from
-            // elsewhere, and each inherited event makes every fork slower.
-            None => GroupId::DEFAULT.to_vec(),
+            // Each inherited event makes every fork of the run slower: only who asks pays for it.
+            None => Vec::new(),
         };
         // Generic events need nothing of the machine, and its list of processors may be long.
         let is_generic = |id: &GroupId| generic::group(*id).is_some();
@@ -111,16 +110,9 @@ pub fn prepare(host: &Host, settings: &Settings) -> Result<PreparedCounters, set
         ..CountedEvents::default()
     };
     declared.refused = plan.refused.iter().map(|one| (one.name.clone(), one.why.clone())).collect();
-    // Of the default set nobody expects all of it.
-    let is_requested = settings.perf.is_some() || !settings.events.is_empty();
-    let mut faults: Vec<String> = Vec::new();
-    for RefusedGroup { name, why } in &plan.refused {
-        let is_default =
-            settings.perf.is_none() && GroupId::DEFAULT.iter().any(|id| id.name() == name);
-        if is_requested && !is_default {
-            faults.push(format!("{name}: {why}"));
-        }
-    }
+    let refused = plan.refused.iter();
+    let mut faults: Vec<String> =
+        refused.map(|RefusedGroup { name, why }| format!("{name}: {why}")).collect();
     let counters = (!plan.is_empty()).then(|| RunCounters::new(host, plan));
     let counters = counters.and_then(|counters| counters.map_err(|why| faults.push(why)).ok());
     if let Some(counters) = &counters {

@@ -49,7 +49,7 @@ fn host(pmu: &SimulatedPmu) -> (FakeHost, Host) {
 /// The counters of a command that has just called exec.
 fn started(pmu: &SimulatedPmu, host: &Host) -> RunCounters {
     let counters = RunCounters::new(host, Plan::of(host, groups())).unwrap();
-    let counters = counters.from_exec(host, 4711).unwrap();
+    let counters = counters.starting_at_exec(host, 4711).unwrap();
     pmu.exec();
     counters
 }
@@ -75,7 +75,7 @@ fn events_that_fit_are_counted_from_exec_on_and_all_the_time() {
     let pmu = pmu(6);
     let (_fake, host) = host(&pmu);
     let counters = RunCounters::new(&host, Plan::of(&host, groups())).unwrap();
-    let mut counters = counters.from_exec(&host, 4711).unwrap();
+    let mut counters = counters.starting_at_exec(&host, 4711).unwrap();
     pmu.run(500);
     assert_eq!(row(&sampled(&mut counters, &host), "instructions").count, Some(0), "before exec");
     pmu.exec();

@@ -151,14 +151,14 @@ impl SimulatedPmu {
             return Err(error(libc::ENOENT));
         }
         let place = state.events.len();
-        let from_exec = matches!(task, CountedTask::FromExec(_));
+        let starting_at_exec = matches!(task, CountedTask::FromExec(_));
         let leader = leader.map_or(place, |leader| leader.place);
         let leads = leader == place;
         state.events.push(SimulatedEvent {
             code,
             leader,
             is_enabled: leads && begins && matches!(task, CountedTask::FromNow(_)),
-            begins_at_exec: leads && begins && from_exec,
+            begins_at_exec: leads && begins && starting_at_exec,
             is_closed: false,
             read: EventReading::default(),
         });

@@ -120,7 +120,7 @@ pub(super) fn begin(
     // It exists until this process reaps it.
     let pidfd = PidFd::open(pid).map_err(|source| discard(Error::Process { pid, source }))?;
     let task_clock = collects(SourceId::TaskClock).then(|| RunClock::on_exec(pid));
-    let counters = counters.map(|counters| counters.from_exec(&host, pid));
+    let counters = counters.map(|counters| counters.starting_at_exec(&host, pid));
     let mut processes = collects(SourceId::Process).then(|| match mark {
         Some(mark) => {
             ProcessCollector::of_marked_child(&host, settings, mark, session_descriptors())
